@@ -6,7 +6,7 @@ import { parseAddress } from '../runtime/control/socket/address.ts';
 
 /**
  * Parses `host`, `host:port`, `IPv6` or `[IPv6]:port`. Without a port in the text, the result has the
- * argument `port`. Returns undefined for anything else.
+ * argument `port`. Returns undefined for any other text.
  */
 export function hostPort(text: string, port: number): { host: string; port: number } | undefined {
   const bracketed = /^\[(.+)\]$/.exec(text)?.[1];

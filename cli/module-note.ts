@@ -16,7 +16,7 @@ export function moduleNote(out: string, target: 'ts' | 'js'): string {
     : `${where}: there these files have to be compiled to CommonJS; ${remedy}`;
 }
 
-/** Returns the path of the nearest package.json, which decides about a file whatever it contains. */
+/** Returns the path of the nearest package.json, whose field `type` decides how a file is read. */
 function packageAbove(directory: string): string | undefined {
   const path = join(directory, 'package.json');
   if (typeOf(path) !== undefined) return path;

@@ -36,7 +36,7 @@ export function printableLine(text: string): string {
 
 /**
  * Makes JSON for standard output, which may be a terminal. It escapes characters that JSON.stringify leaves
- * unchanged and that control a terminal or end a line. The values stay the same.
+ * unchanged and that control a terminal or end a line. The escaped text has the same value.
  */
 export function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(

@@ -38,7 +38,7 @@ export interface GenerateOptions {
    * only their texts are returned.
    */
   readonly out?: string;
-  /** Only reports in `written` what is out of date, without writing files. Default false. */
+  /** Only lists the outdated files in `written`, and writes no files. Default false. */
   readonly check?: boolean;
   /**
    * `ts`: TypeScript that Node can run directly. `js`: a `.js` and a `.d.ts` for each file. Compilers parse
@@ -91,7 +91,7 @@ export interface Generated {
   readonly written: readonly string[];
   /**
    * Absolute paths of files in the output directory that a generator made and that this run would not make.
-   * Either their .proto is no longer in an include directory, or they have the other target. They are not
+   * Either their .proto is no longer in an include directory, or they are of the other target. They are not
    * removed. With `check` they make the run fail.
    */
   readonly stale: readonly string[];

@@ -43,7 +43,7 @@ const parameters =
   'target=ts|js, import_extension=ts|js|none, unknown_fields=keep|drop, int64=bigint|string|number and enums=open|closed';
 
 /**
- * Parses a parameter such as `target=js,unknown_fields=keep`, or returns a text about what is wrong with it.
+ * Parses a parameter such as `target=js,unknown_fields=keep`. Returns an error text for an invalid parameter.
  */
 function parseParameter(parameter: string): Options | string {
   const options: Options = {};

@@ -116,7 +116,7 @@ export const fabrics = {
     creditPool: false,
     opens: 'late',
   },
-  /** Replaces `sim` where the addon cannot be loaded (runtime/loopback). */
+  /** Replaces `sim` when the addon cannot be loaded (runtime/loopback). */
   loopback: {
     version: 1,
     reach: 'process',

@@ -1,7 +1,7 @@
 /**
  * Client and server in one process without sockets, for tests of services and clients. Messages are encoded,
  * sent and decoded by the same code as between processes. They are sent over the simulated device of the
- * addon or, where the addon cannot be loaded, by TypeScript code (runtime/loopback).
+ * addon, or by TypeScript code (runtime/loopback) when the addon cannot be loaded.
  */
 import { duplexPair } from 'node:stream';
 import { ClientChannel } from './client/channel.ts';

@@ -37,8 +37,8 @@ export const queuedCalls = { default: 4096, min: 0, max: 1_000_000 } as const;
  */
 export const streamParts = 8;
 /**
- * Maximum size of a part with several messages. It is less where a slot is smaller. With longer parts, more
- * data would be left unread when a reader stops.
+ * Maximum size of a part with several messages. It is less on devices with smaller slots. With longer parts,
+ * more data would be left unread when a reader stops.
  */
 export const streamPackedBytes = 8 * KiB;
 /**
@@ -176,7 +176,7 @@ export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /**
  * How long a shutdown waits for its listeners before clients are told, at most. A registry that answers takes
- * milliseconds; one that does not must not use up the grace period of an orchestrator.
+ * milliseconds. A registry that does not answer must not use up the grace period of an orchestrator.
  */
 export const departureMs = 1_000;
 /**
@@ -304,8 +304,8 @@ export const mrCacheBytes = { default: 256 * MiB, min: 0, max: 1024 * GiB } as c
 export const mrCacheEntriesMax = { default: 1024, min: 0, max: 1_000_000 } as const;
 export const mrCacheIdleMs = { default: 10_000, min: 1, max: 86_400_000 } as const;
 /**
- * Maximum size of the memory that a session's peer can access where the device has no windows. The memory
- * grows as needed. Messages are copied through it, so larger messages are refused.
+ * Maximum size of the memory that a session's peer can access on a device without windows. The memory grows
+ * as needed. Messages are copied through it, so larger messages are refused.
  */
 export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * GiB } as const;
 

@@ -32,11 +32,11 @@ const TEST_LIMIT_MS = 120_000;
  */
 const REWRITTEN = 100_000;
 /**
- * The number of channel lifetimes in test/states. It is a tenth of those that run without sanitizers, because
- * each takes 20 ms with sanitizers.
+ * The number of channel lifetimes in test/states. It is a tenth of the number without sanitizers, because
+ * each case takes 20 ms with sanitizers.
  */
 const SEEDS = 200;
-/** They take four minutes on an idle machine with two cores. */
+/** With this number they take four minutes on an idle machine with two cores. */
 const LIMIT_MS = 45 * 60_000;
 const LIBRARIES = { address: 'libasan.so', undefined: 'libubsan.so', thread: 'libtsan.so' };
 

@@ -1,8 +1,8 @@
 /**
  * Sets up a machine that has never seen this project: Debian's minimum, git, Node and npm, in a separate root
  * folder. HEAD is cloned into the machine and commands run there. A program that happens to be installed on
- * this machine therefore cannot replace a step that set-up lacks. It needs root, mounts and mmdebstrap. Where
- * these are missing, it prints "not run" with the reason and ends with 77.
+ * this machine therefore cannot replace a step that set-up lacks. It needs root, mounts and mmdebstrap. When
+ * one of these is missing, it prints "not run" with the reason and ends with 77.
  *
  *   node scripts/bare-machine.mjs [--user] [--packages] [--take] [--node MAJOR] [COMMAND ...]
  *
@@ -228,9 +228,9 @@ function made() {
 }
 
 /**
- * Moves what was built in the machine into this checkout, so that CI does not compile the same commit twice.
- * The files are valid here, because the machine has the checkout at the same path. The stamps of its steps
- * record the inputs of the build.
+ * Moves the results of the builds in the machine into this checkout, so that CI does not compile the same
+ * commit twice. The files are valid here, because the machine has the checkout at the same path. The stamps
+ * of its steps record the inputs of the build.
  */
 async function take(checkout) {
   for (const path of made()) {

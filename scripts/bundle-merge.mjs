@@ -27,8 +27,8 @@ function namesIn(braces = '') {
 const listed = (from, to) => (from === to ? from : `${from} as ${to}`);
 
 /**
- * Rewrites `text` so that it imports from the part `name` what it has imported from the parts that are merged
- * into `name`.
+ * Rewrites `text` so that it imports from the part `name` everything that it imported from the parts that are
+ * merged into `name`.
  */
 function pointed(text, name, names) {
   const wanted = [];

@@ -4,7 +4,7 @@
  * when an earlier step failed; the last line is the sum. With --all it ends within its time limit, however
  * slow the machine is. The checks that each change must pass come first. Then as many of the slower suites
  * follow as the time allows, beginning with a different suite for each commit. A suite for which no time was
- * left reports that.
+ * left is reported.
  *
  *   node scripts/check.mjs [--all]
  *
@@ -52,8 +52,8 @@ const CONTRIBUTOR = [
 ];
 const REQUIRED = [
   // This runs the README's commands, npm test among them, with the Node that most users run, on a machine
-  // without anything. Where that works they need not run on this machine as well. The build of that machine
-  // is taken over, so that set-up finds its work done.
+  // without anything. If that works, these commands need not run on this machine as well. The build of that
+  // machine is taken over, so that set-up finds its work done.
   [
     [
       {
@@ -83,7 +83,7 @@ const rdma = (link, ...flags) => program('rdma', '--link', link, ...flags);
  */
 const TURNS = [
   // An emulated guest keeps little more than one core busy, and its time limits allow for a slow host. Each
-  // native suite runs on one kind of device with sanitizers, and on the other kind as it is installed.
+  // native suite runs with sanitizers on one kind of device, and without them on the other kind.
   [
     [
       [suite('RDMA rxe, sanitized', ...rdma('rxe', SANITIZE))],

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { root, run } from './command.mjs';
 
 /**
- * Runs `command`, which configures `directory` (relative to the root). If it fails, runs it once more with an
- * empty directory.
+ * Runs `command`, which configures `directory` (relative to the root). If that fails, runs it once more with
+ * an empty directory.
  */
 export async function configure(directory, command) {
   const path = join(root, directory);

@@ -33,8 +33,8 @@ export function excerpt(output) {
 }
 
 /**
- * Thrown by `run`. `code` is the exit code or another reason of the end; `output` is what the command
- * printed.
+ * Thrown by `run`. `code` is the exit code or another reason of the end; `output` is the output of the
+ * command.
  */
 export class CommandFailed extends Error {
   constructor(command, code, output) {
@@ -45,11 +45,11 @@ export class CommandFailed extends Error {
 }
 
 /**
- * Runs `command` in the project's root, or in `cwd`, without stdin. Resolves to what it printed; rejects with
- * CommandFailed. `live: true` also passes the output through at once. After `limitMs` the command gets
- * SIGTERM, and later SIGKILL. `run` does not wait for surviving child processes, which keep the output open.
- * `group: true` puts the command and its processes into a separate process group, which is killed when the
- * command has ended. Otherwise a worker in an endless loop would run for ever.
+ * Runs `command` in the project's root, or in `cwd`, without stdin. Resolves to the output of the command;
+ * rejects with CommandFailed. `live: true` also passes the output through at once. After `limitMs` the
+ * command gets SIGTERM, and later SIGKILL. `run` does not wait for surviving child processes, which keep the
+ * output open. `group: true` puts the command and its processes into a separate process group, which is
+ * killed when the command has ended. Otherwise a worker in an endless loop would run for ever.
  */
 export function run(command, { cwd = root, env = {}, live = false, limitMs = LIMIT_MS, group = false } = {}) {
   return new Promise((resolve, reject) => {

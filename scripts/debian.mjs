@@ -75,8 +75,8 @@ const NEEDS = {
   prometheus: [{ debian: 'prometheus', present: () => which('promtool') !== undefined }],
   // Tests that inspect a binary.
   elf: [{ debian: 'binutils', present: () => which('readelf') !== undefined }],
-  // Tests that capture packets inside the virtual machine. It uses the files of this host, so tcpdump is
-  // needed here.
+  // Tests that capture packets inside the virtual machine. The guest uses the files of this host, so tcpdump
+  // is needed here.
   sniffer: [{ debian: 'tcpdump', present: () => which('tcpdump') !== undefined }],
   // Tests that drive a command in a terminal.
   terminal: [{ debian: 'tmux', present: () => which('tmux') !== undefined }],

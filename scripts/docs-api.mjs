@@ -49,8 +49,8 @@ function writeEntries() {
 }
 
 /**
- * Returns pages in the form in which docs.mjs has those of docs/: `path` and text. TypeDoc is taken from the
- * node_modules of the folder `site`.
+ * Returns the pages in the form in which docs.mjs has those of docs/: `path` and text. TypeDoc is taken from
+ * the node_modules of the folder `site`.
  */
 export async function apiPages(site) {
   const modules = join(site, 'node_modules');

@@ -11,7 +11,7 @@ import { progress } from './step.mjs';
 import { runPrograms } from './whole-programs.mjs';
 
 /**
- * The number of attacks on sealed frames with each cipher, four in five of which change a frame. Sanitizers
+ * The number of attacks on sealed frames with each cipher. Four in five attacks change a frame. Sanitizers
  * and emulators are too slow for this number, and `npm test` should not take so long (test/extent.ts).
  */
 const MANY_TRIES = process.env.RDMA_RPC_EXTENT === 'all' ? { env: { RDMA_RPC_SEAL_TRIES: '1250000' } } : {};

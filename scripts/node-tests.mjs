@@ -6,9 +6,9 @@
  *
  *   node scripts/node-tests.mjs [--node MAJOR | --except MAJOR] [--project NAME] [FOLDER ...]
  *
- * Without --node, all versions run except one on which npm test has already run: that of --except, or this
- * machine's. --project runs only the tests of that project of vitest.config.ts. With FOLDERs, only these run,
- * on each version.
+ * Without --node, all versions run except one on which npm test has already run: the version of --except, or
+ * this machine's version. --project runs only the tests of that project of vitest.config.ts. With FOLDERs,
+ * only these run, on each version.
  */
 import { rmSync } from 'node:fs';
 import { delimiter, join } from 'node:path';

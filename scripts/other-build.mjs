@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { root, run, which } from './command.mjs';
 import { progress } from './step.mjs';
 
-/** Where ccache is installed, files that are the same in both commits are compiled only once. */
+/** If ccache is installed, files that are the same in both commits are compiled only once. */
 function compilerEnv(tree) {
   if (process.env.CMAKE_CXX_COMPILER_LAUNCHER !== undefined || which('ccache') === undefined) return {};
   return { CMAKE_CXX_COMPILER_LAUNCHER: 'ccache', CCACHE_BASEDIR: tree, CCACHE_NOHASHDIR: '1' };

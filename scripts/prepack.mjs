@@ -1,6 +1,6 @@
 /**
- * Runs before `npm pack`. It builds everything, and puts the binaries where the package ships them.
- * RDMA_RPC_PREBUILDS selects the binaries:
+ * Runs before `npm pack`. It builds everything, and puts the binaries into the folders that the package
+ * contains. RDMA_RPC_PREBUILDS selects the binaries:
  *
  *   local    this machine's own build, as it is: fast, needs nothing else, and loads where glibc is as new
  *            as here. Used by `npm pack`.

@@ -1,6 +1,6 @@
 /**
  * Installs the Node versions, package managers and tools of test/quickstart/package.json into
- * build/quickstart. It serves the suites that run on a different Node than the one that started them:
+ * build/quickstart. It serves the suites that run on another Node than the Node that started them:
  * test/quickstart/main.mjs, node-tests.mjs and bare-machine.mjs.
  */
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
  * The kernels that the guest of test/rdma/main.mjs can run, by version, with the package of Debian's archive
- * (test/rdma-vm/kernel.sh). The release of this machine has one of them. The other comes from a neighbouring
- * release, whose build tools run here.
+ * (test/rdma-vm/kernel.sh). The release of this machine has one of these kernels. The other comes from a
+ * neighbouring release, whose build tools run here.
  */
 import { readFileSync } from 'node:fs';
 
@@ -20,7 +20,7 @@ function release() {
   try {
     return /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? '';
   } catch {
-    return ''; // A guest is not available there, and the program that boots one reports that.
+    return ''; // A guest is not available there, and the program that boots one reports this.
   }
 }
 

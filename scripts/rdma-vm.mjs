@@ -10,8 +10,7 @@ import { install } from './debian.mjs';
 import { NOT_RUN } from './results.mjs';
 
 /**
- * The command that boots a guest. The guest ends with the process that started it, in whatever way that
- * process ends.
+ * The command that boots a guest. The guest ends with the process that started it, however that process ends.
  */
 export const boot = ['setpriv', '--pdeathsig', 'TERM', join(root, 'test/rdma-vm/boot.sh')];
 

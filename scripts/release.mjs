@@ -30,7 +30,7 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const out = resolve(root, flags.out);
 
 /**
- * Returns what is wrong, by check. `subjects` are the things that each check examines, with a name for the
+ * Returns the errors of each check. `subjects` are the things that each check examines, with a name for the
  * report.
  */
 function findings(checks, subjects) {

@@ -1,7 +1,7 @@
 /**
- * Runs the steps of check.mjs. A stage is a list of lanes, which run side by side. A lane is a list of steps,
- * which run one after the other. A failed step does not stop the others. A step that could not run, and ended
- * with NOT_RUN, does not count as passed; neither does a step for which no time was left.
+ * Runs the steps of check.mjs. A stage is a list of sequences, which run at the same time. A sequence is a
+ * list of steps, which run one after the other. A failed step does not stop the others. A step does not count
+ * as passed when it could not run and ended with NOT_RUN, or when no time was left for it.
  */
 import { run } from './command.mjs';
 import { NOT_RUN, reason, record, recorded } from './results.mjs';
@@ -13,13 +13,13 @@ const LAST_CHARACTERS = 600;
 /** Returns a step that counts as one check, which has passed when its command ends with 0. */
 export const check = (name, ...command) => ({ name, command, counts: true });
 /**
- * Returns a step that counts and records its tests itself. `otherwise` is the step that replaces it where it
- * could not run.
+ * Returns a step that counts and records its tests itself. Its field `otherwise` may name a step that runs
+ * instead when this one could not run.
  */
 export const suite = (name, ...command) => ({ name, command });
 /**
- * Returns a step that only does the work of later steps earlier. The later steps repeat the work, and report
- * errors.
+ * Returns a step that only does work of later steps in advance. The later steps repeat the work, and they
+ * report its errors.
  */
 export const ahead = (name, ...command) => ({ name, command, ahead: true });
 
@@ -46,7 +46,8 @@ async function outcome({ name, command }, live, limitMs) {
 }
 
 /**
- * Returns the end of a failed step's output, for the sum. A log may keep only its own end, which has the sum.
+ * Returns the last lines of a failed step's output for the summary, because a log may keep only its last
+ * lines.
  */
 function lastLines(output) {
   const lines = output.split('\n').map((line) => line.trim());
@@ -57,7 +58,7 @@ function lastLines(output) {
     .slice(-LAST_CHARACTERS);
 }
 
-/** Records that a step had no time. Without this record it would look as if it had failed. */
+/** Records that no time was left for a step. Without this record the step would look as if it had failed. */
 const givesWay = (step, why) => step.ahead || record(step.name, { whyNot: [why] });
 
 async function runStep(step, stage) {
@@ -78,7 +79,7 @@ async function runStep(step, stage) {
     record(step.name, { failed: 1, note: `${message}: ${lastLines(output)}` });
 }
 
-async function runLane(steps, stage) {
+async function runSequence(steps, stage) {
   for (const step of steps) await runStep(step, stage);
 }
 
@@ -92,9 +93,9 @@ export async function runStages(stages, { beginMs = Infinity, endMs = Infinity }
   const now = performance.now();
   const words = `no step begins after ${minutes(beginMs)}, and none goes on after ${minutes(endMs)}`;
   const time = { lastBegin: now + beginMs, end: now + endMs, words };
-  for (const lanes of stages) {
-    const stage = { live: lanes.length === 1, took, time };
-    await Promise.all(lanes.map((steps) => runLane(steps, stage)));
+  for (const sequences of stages) {
+    const stage = { live: sequences.length === 1, took, time };
+    await Promise.all(sequences.map((steps) => runSequence(steps, stage)));
   }
   return took;
 }

@@ -1,6 +1,6 @@
 /**
- * A step of a build. It is skipped while its inputs have the same content as when it last succeeded;
- * otherwise it runs with a line of progress. The fingerprints are in build/.stamps.
+ * A step of a build. A step is skipped while its inputs have the same content as when it last succeeded.
+ * Otherwise it runs with a line of progress. The fingerprints are in build/.stamps.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { CommandFailed, excerpt, root } from './command.mjs';
 const stamps = join(root, 'build', '.stamps');
 const SKIPPED = new Set(['node_modules', 'dist', 'build', '.git']);
 const TICK_MS = 1000;
-/** In a pipe or a log each sign of progress is a line of its own. */
+/** In a pipe or a log, each sign of progress is a separate line. */
 const LINE_MS = 10_000;
 
 function* filesUnder(path, ignore) {
@@ -71,7 +71,7 @@ export async function progress(title, action) {
 /**
  * Runs `action` unless `inputs` are unchanged since it last succeeded and all `outputs` exist. Returns
  * whether it ran. The fingerprint is taken before `action` runs, so that the step runs again next time if an
- * input is edited meanwhile.
+ * input is edited during the step.
  */
 export async function step({ name, title, inputs, outputs, ignore, salt, action }) {
   const stamp = join(stamps, name);

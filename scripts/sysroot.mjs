@@ -2,7 +2,7 @@
  * The older Debian with which the package's binaries are linked, and in which they are tested: its C library,
  * libstdc++, libibverbs and librdmacm with their headers. mmdebstrap unpacks them; they are never run or
  * installed here. Debian 11 has glibc 2.31; symbols.mjs ensures that the binaries use at most 2.28. It is
- * used by prebuilds.mjs and test/portable/main.mjs. It is kept in RDMA_RPC_SYSROOT_CACHE, otherwise in the
+ * used by prebuilds.mjs and test/portable/main.mjs. It is kept in RDMA_RPC_SYSROOT_CACHE, or else in the
  * user's cache.
  */
 import {
@@ -31,8 +31,8 @@ const cache = () =>
   join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'rdma-rpc', 'sysroot');
 
 /**
- * Leaves out the archive of security updates. Its contents disappear when the support of a processor ends,
- * and the files are never run as a service.
+ * Leaves out the archive of security updates. The contents of that archive disappear when the support of a
+ * processor ends. The system needs no security updates, because its files are never run as a service.
  */
 const RELEASE_ONLY = `--setup-hook=sed -i /security/d "$1"/etc/apt/sources.list`;
 

@@ -34,8 +34,8 @@ const BUNDLES = [
   ['hdr-histogram-js', 'pako', 'base64-js'],
 ];
 /**
- * The used parts of a library, where more than its main file is used, but not all of it. The same text is
- * used for its declarations.
+ * The parts of a library that are used, when more than its main file but not all of it is used. The same text
+ * is used for its declarations.
  */
 const PARTS = {
   '@bufbuild/protobuf': [
@@ -69,8 +69,8 @@ function heading(path) {
 }
 
 /**
- * For libraries without a licence file: the text of the licence from another library that has it, and the
- * statement of their own sources.
+ * For libraries without a licence file: the licence text from another library that has it, and the statement
+ * in their own sources.
  */
 const LICENCES = {
   '@bufbuild/protobuf': () =>
@@ -115,7 +115,7 @@ for (const [name] of BUNDLES) {
   if (contents !== undefined) writeFileSync(join(folder, `${nameOf(name)}.d.ts`), contents);
   await build({
     absWorkingDir: root,
-    // The main file of msgpackr is for Node and loads a binary where that is possible.
+    // The main file of msgpackr is for Node and loads a binary if possible.
     ...(contents === undefined
       ? { entryPoints: [msgpackr ? join(modules, 'msgpackr', 'index.js') : name] }
       : { stdin: { contents, resolveDir: root, loader: 'ts' } }),

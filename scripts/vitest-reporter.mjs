@@ -1,7 +1,7 @@
 /**
  * A reporter that vitest loads. It writes the result of a run to the file in --outputFile, for
  * vitest-report.mjs. Vitest's own JSON contains only the stack of an error, which does not show that a test
- * timed out. It also lacks the errors that occurred outside of any test.
+ * timed out. It also lacks errors that occurred outside of any test.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';

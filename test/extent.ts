@@ -1,5 +1,5 @@
 /**
- * How many cases are tried where their number is unlimited: random inputs, lives of channels, ends of
+ * Numbers of cases for tests whose number of cases is unlimited: random inputs, lives of channels, ends of
  * processes. `npm test` tries a fifth, which finds most errors of an edit in the time that a developer waits
  * for it. With RDMA_RPC_EXTENT=all, as in CI, all cases are tried.
  */

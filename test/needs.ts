@@ -1,6 +1,6 @@
 /**
- * What tests need on this machine besides Node: the Debian packages of a purpose in scripts/debian.mjs, which
- * set-up installs where it may. Tests that lack a package are skipped with the reason, and the sum of `npm
+ * The Debian packages that tests need on this machine besides Node: those of a purpose in scripts/debian.mjs,
+ * which set-up installs if it may. Tests that lack a package are skipped with the reason, and the sum of `npm
  * test` repeats it.
  */
 import { beforeEach } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The requests of `rdma-rpc bench`. They come from JSON on the command line or in a file, and are made once,
- * or for each call if the text is a template.
+ * The requests of `rdma-rpc bench`. They come from JSON on the command line or in a file. They are made once,
+ * or anew for each call if the text is a template.
  */
 import { readFile } from 'node:fs/promises';
 import { text as allOf } from 'node:stream/consumers';
@@ -34,7 +34,7 @@ export async function dataText({ data, dataFile }: DataFlags): Promise<string> {
 /** Messages whose JSON may be an array. */
 const arrays = new Set(['google.protobuf.ListValue', 'google.protobuf.Value', 'google.protobuf.FieldMask']);
 
-/** An array stands for several messages. Several values one after another have the same effect. */
+/** An array means several messages. Several values one after another have the same effect. */
 function messages(text: string, { input }: RequestForm): JsonValue[] {
   let json: JsonValue;
   try {

@@ -5,7 +5,6 @@
 import { HistogramLogWriter } from '#hdr-histogram';
 import { newHistogram, type Recording } from './recording.ts';
 
-/** Values are in nanoseconds, but the column with the maximum is in milliseconds. */
 const maximumIn = 1e6;
 const shortestMs = 1000;
 

@@ -18,7 +18,7 @@ export interface Plan {
   readonly graceMs: number;
 }
 
-/** How a call ended. */
+/** The outcome of a call. */
 export interface End {
   readonly code: string;
   readonly message?: string;
@@ -39,8 +39,8 @@ export interface Record {
 export interface Recorder {
   record(call: number, record: Record): void;
   /**
-   * Records calls that never began. They are recorded in groups of `stride`. Each record stands for `count`
-   * calls, and was scheduled for that time.
+   * Records calls that never began. They are recorded in groups of `stride`. Each record is for `count` calls
+   * that were scheduled at the same time.
    */
   unsent(intended: number, ended: number, count: number): void;
 }
@@ -54,7 +54,7 @@ export interface LoadEnd {
   readonly late: number;
 }
 
-/** Beyond this number, calls are recorded in groups; the histogram looks the same. */
+/** Beyond this number, calls are recorded in groups, and the histogram looks as before. */
 const unsentRecords = 100_000;
 
 export class LoadRun {

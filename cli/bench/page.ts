@@ -31,7 +31,10 @@ function vendored(name: string): string {
   }
 }
 
-/** Formats a latency. When no call was answered, the text says so, because that is different from 0. */
+/**
+ * Formats a latency. When no call was answered, the text says that, because a latency of 0 would be something
+ * else.
+ */
 const timeIn =
   ({ histogram }: Result) =>
   (us: number): string =>

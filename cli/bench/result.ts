@@ -41,8 +41,9 @@ export interface Load {
 
 export interface Travelled {
   /**
-   * `bulk` is the number of messages that travelled by READ and WRITE from memory of their own; `sent` is the
-   * number of messages that were sent in a SEND. `null` when this side does not know the number.
+   * `bulk` is the number of messages that were sent by READ and WRITE from memory outside of the slots;
+   * `sent` is the number of messages that were sent in a SEND. `null` when this side does not know the
+   * number.
    */
   readonly requests: { readonly bulk: number; readonly sent: number };
   readonly responses: { readonly bulk: number; readonly sent: number } | null;
@@ -122,8 +123,8 @@ function latencyOf(histogram: Histogram): Latency {
 }
 
 /**
- * Returns the percentile 0, and then ten percentiles for each further nine, as far as the number of samples
- * distinguishes them.
+ * Returns percentile 0, and then ten percentiles for each further nine, while the number of samples can
+ * distinguish them.
  */
 function percentilesOf(count: number): number[] {
   const found: number[] = [];

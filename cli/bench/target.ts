@@ -28,7 +28,7 @@ export type AnyCall = (
 
 export interface Target {
   readonly reflection: Reflection;
-  /** How the bytes of the calls are transferred, in a few words. */
+  /** The way in which the bytes of the calls are transferred, in a few words. */
   readonly transport: {
     readonly protocol: 'rdma-rpc' | 'grpc';
     readonly fabric?: string;

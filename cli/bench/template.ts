@@ -74,7 +74,7 @@ function actionOf(text: string): Make {
 }
 
 /**
- * Returns a function that makes the text of a call, or undefined when the text is always the same. Throws an
+ * Returns a function that makes the text of a call, or undefined when all calls have the same text. Throws an
  * Error for an unknown action.
  */
 export function templateOf(text: string): Make | undefined {

@@ -1,6 +1,6 @@
 /**
- * Makes real calls of given sizes. A server and a client in this process, each with a context of its own,
- * make them on the requested fabric. The operations of both sides are read from their counters, so the result
+ * Makes real calls of given sizes. A server and a client in this process, each with its own context, make the
+ * calls on the requested fabric. The operations of both sides are read from their counters, so the result
  * shows the runtime's decisions rather than a copy of its rules. It is used by `rdma-rpc explain`.
  */
 import { randomBytes } from 'node:crypto';
@@ -31,7 +31,7 @@ export interface Sized {
 /** The two sides to create. */
 export interface Pair {
   readonly fabric: Fabric;
-  /** For verbs: the names of the devices. By default the first usable device is taken. */
+  /** For verbs: the names of the devices. By default the first usable device is used. */
   readonly clientDevice?: string | undefined;
   readonly serverDevice?: string | undefined;
   /** The minimum security of the session between the two. */
@@ -96,8 +96,9 @@ function difference(after: Stats, before: Stats): Work {
 }
 
 /**
- * Returns the contexts of client and server. The client's context is that of the channel. The server's is the
- * only other context created since `already`, which includes those of earlier channels.
+ * Returns the contexts of client and server. The client's context is that of the channel. The server's
+ * context is the only other one that was created since `already` was taken, which contains the contexts of
+ * earlier channels.
  */
 function contextsOf(
   { context }: { readonly context: FabricContext },

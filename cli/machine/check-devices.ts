@@ -75,7 +75,7 @@ export function checkFiles(machine: Machine): Finding[] {
 
 const placeOf = ({ name }: VerbsDevice, { number }: VerbsPort): string => `${name} port ${number}`;
 
-/** Ports, GIDs and MTUs of devices that can be opened. */
+/** Checks ports, GIDs and MTUs of the devices that can be opened. */
 export function checkPorts(machine: Machine, { verbs }: Facts): Finding[] {
   const all = verbs.devices.flatMap((device) => device.ports.map((port) => ({ device, port })));
   const active = all.filter(({ port }) => port.state === 'ACTIVE');
@@ -113,7 +113,7 @@ function checkGids(device: VerbsDevice, port: VerbsPort): Finding[] {
   ];
 }
 
-/** Bytes around the payload of a RoCE packet, rounded up. */
+/** Bytes of the headers of a RoCE packet, rounded up. */
 const roceHeaders = 64;
 
 function checkMtu(machine: Machine, device: VerbsDevice, port: VerbsPort): Finding[] {
@@ -128,7 +128,7 @@ function checkMtu(machine: Machine, device: VerbsDevice, port: VerbsPort): Findi
   });
 }
 
-/** Active ports with different MTUs: peers of one may not receive large packets of the other. */
+/** Finds active ports with different MTUs, whose peers may not receive each other's large packets. */
 export function checkMtuMismatch(_: Machine, { verbs }: Facts): Finding[] {
   const active = verbs.devices.flatMap((device) =>
     device.ports
@@ -150,11 +150,11 @@ export function checkMtuMismatch(_: Machine, { verbs }: Facts): Finding[] {
   ];
 }
 
-/** The RoCE version that rdma_cm uses on a port; undefined where nobody has set or asked for it. */
+/** Returns the RoCE version that rdma_cm uses on a port; undefined when the kernel has no file for it. */
 export const rdmaCmMode = (machine: Machine, device: string, port: number): string | undefined =>
   machine.text(`/sys/kernel/config/rdma_cm/${device}/ports/${port}/default_roce_mode`);
 
-/** rdma_cm takes RoCE v2 where the device has it, unless an administrator has told it otherwise. */
+/** Finds ports with RoCE v2 on which an administrator has set rdma_cm to RoCE v1. */
 export function checkRdmaCmMode(machine: Machine, { verbs }: Facts): Finding[] {
   return verbs.devices.flatMap((device) =>
     device.ports

@@ -18,7 +18,7 @@ export function checkAddon(_: Machine, { whyNoAddon }: Facts): Finding[] {
 
 export function checkFabrics(_: Machine, { fabrics }: Facts): Finding[] {
   return fabrics
-    .filter(({ name }) => !fabricRow(name).hasDevice) // devices have checks of their own
+    .filter(({ name }) => !fabricRow(name).hasDevice) // devices have separate checks
     .map(({ name, whyNot }) =>
       whyNot === ''
         ? ok('fabrics', `${name} can be used`)
@@ -30,7 +30,7 @@ export function checkFabrics(_: Machine, { fabrics }: Facts): Finding[] {
     );
 }
 
-/** `0-3,8` */
+/** Returns the number of processors in the kernel's list, such as `0-3,8`. */
 function processors(machine: Machine): number {
   const ranges = (machine.text('/sys/devices/system/cpu/online') ?? '0').split(',');
   return ranges.reduce((sum, range) => {
@@ -45,7 +45,7 @@ function quota(machine: Machine): number | undefined {
   return time === undefined || Number.isNaN(time) || period === undefined ? undefined : time / period;
 }
 
-/** Waking from sleep states that take longer than this costs more than a call. */
+/** Waking from a sleep state whose latency is above this costs more time than a call. */
 const slowWakeUs = 50;
 
 export function checkProcessors(machine: Machine): Finding[] {

@@ -8,7 +8,7 @@ const mayLock = 14n; // CAP_IPC_LOCK
 const mib = (bytes: number): string =>
   bytes < 2 ** 20 ? `${Math.ceil(bytes / 2 ** 10)} KiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`;
 
-/** A process with the right to lock any amount has no limit. */
+/** Returns the limit of locked memory. A process with CAP_IPC_LOCK has none. */
 function limit(machine: Machine): number {
   const [, capabilities] = /^CapEff:\s*([0-9a-f]+)$/m.exec(machine.text('/proc/self/status') ?? '') ?? [];
   if (capabilities !== undefined && ((BigInt(`0x${capabilities}`) >> mayLock) & 1n) === 1n)
@@ -35,7 +35,7 @@ export function checkMemlock(machine: Machine, { firstBytes }: Facts): Finding[]
     : [ok('memlock', what)];
 }
 
-/** `always [madvise] never` */
+/** Returns the word in brackets, for example `madvise` of `always [madvise] never`. */
 const chosen = (text: string | undefined): string | undefined => /\[(\w+)\]/.exec(text ?? '')?.[1];
 
 export function checkHugePages(machine: Machine): Finding[] {

@@ -1,11 +1,11 @@
 /**
- * Checks of `rdma-rpc doctor`: the NUMA node of each device against the processors that this process may use.
- * Memory and interrupts on another node cost a hop between the sockets for each packet.
+ * A check of `rdma-rpc doctor`: compares the NUMA node of each device with the processors that this process
+ * may use. When memory or interrupts are on another node, each packet crosses the link between the nodes.
  */
 import { advice, type Finding, ok } from './findings.ts';
 import { kernelDevices, type Machine } from './machine.ts';
 
-/** The numbers of a list such as `0-3,8`. */
+/** Returns the numbers in a list such as `0-3,8`. */
 function numbersOf(list: string): Set<number> {
   const numbers = new Set<number>();
   for (const range of list.split(',').filter((text) => /^\d+(-\d+)?$/.test(text))) {
@@ -15,7 +15,7 @@ function numbersOf(list: string): Set<number> {
   return numbers;
 }
 
-/** Returns the node of a device, or undefined where there is only one or the kernel does not know it. */
+/** Returns the node of a device; undefined when the machine has only one or the kernel does not know it. */
 export function nodeOf(machine: Machine, device: string): number | undefined {
   const text = machine.text(`/sys/class/infiniband/${device}/device/numa_node`);
   return text === undefined || !/^\d+$/.test(text) ? undefined : Number(text);

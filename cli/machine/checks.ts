@@ -1,6 +1,6 @@
 /**
- * All checks of `rdma-rpc doctor`, ordered so that a check follows those it depends on. A check changes
- * nothing.
+ * All checks of `rdma-rpc doctor`. Each check stands behind the checks on which it depends. Checks change
+ * nothing on the machine.
  */
 import {
   checkDevices,

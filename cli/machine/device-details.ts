@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc devices -v`: everything that libibverbs says about a device, as `ibv_devinfo -v` prints it, and
- * what the device counts.
+ * `rdma-rpc devices -v`: prints all that libibverbs reports about a device, as `ibv_devinfo -v` does, and the
+ * counters of the device.
  */
 import type { DeviceCounters } from '../../runtime/counters/device-counters.ts';
 import type { VerbsDetails, VerbsPortDetails } from '../../runtime/native/native.ts';
@@ -24,7 +24,7 @@ function counterLines({ port, counters }: DeviceCounters): string[] {
   return section(`${place}: counters`, entryLines(counters));
 }
 
-/** Returns the lines of one device, indented below its name. `counters` may be those of all devices. */
+/** Returns the lines of one device, indented below its name. `counters` may include other devices. */
 export function detailLines(
   { name, attributes, flags, ports }: VerbsDetails,
   counters: readonly DeviceCounters[],

@@ -40,7 +40,7 @@ export function addDevicesCommand(program: Command): void {
     });
 }
 
-/** In the largest binary unit that divides it. */
+/** Returns the count in the largest binary unit that divides it. */
 export function bytes(count: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB'];
   let unit = 0;
@@ -97,7 +97,7 @@ function deviceLines(
   ];
 }
 
-/** `details` and `counters` are shown below the devices that they are about; both may be empty. */
+/** Returns the text. `details` and `counters` are shown below their devices; both may be empty. */
 export function devicesText(
   { devices, whyNone, whyNoCm, memlock }: VerbsReport,
   details: readonly VerbsDetails[] = [],

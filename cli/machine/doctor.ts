@@ -1,6 +1,7 @@
 /**
- * `rdma-rpc doctor`: finds problems of this machine's configuration, each with its remedy. Exit code 1 when
- * something does not work. With `--report` it writes a file about the machine, see report/report.ts.
+ * `rdma-rpc doctor`: finds problems of this machine's configuration and prints each with its remedy. The exit
+ * code is 1 when something does not work. With `--report` the command writes a report about the machine
+ * (report/report.ts).
  */
 import { type Command, Option } from '#commander';
 import pc from '#picocolors';

@@ -53,10 +53,10 @@ export function eventText({ time, device, port, event, meaning }: DeviceEvent): 
   return printableLine(`${time} ${place}: ${event}: ${meaning}`);
 }
 
-/** How often devices are asked. Their kernel queue keeps the events meanwhile. */
+/** Milliseconds between two polls of the devices. Until the next poll the kernel queues the events. */
 const askEveryMs = 100;
 
-/** Passes the events to `onEvent` until the signal is aborted, and closes the devices then. */
+/** Passes the events to `onEvent` until the signal is aborted; then closes the devices. */
 export function watchEvents(
   watches: ReadonlyMap<string, VerbsWatch>,
   onEvent: (event: DeviceEvent) => void,
@@ -79,7 +79,10 @@ export function watchEvents(
   });
 }
 
-/** Opens the named devices, or all. Throws an Error that says what is missing, and leaves none open. */
+/**
+ * Opens the devices with the given names, or all devices. When one cannot be opened, it closes the others and
+ * throws an Error that says what is missing.
+ */
 export function openWatches(
   native: Pick<NativeModule, 'verbsDevices' | 'verbsWatch'>,
   names: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * What `rdma-rpc info` and `doctor` know about this machine from native code, which finds it by trying; other
- * facts come from files of the system.
+ * The facts of `rdma-rpc info` and `doctor` that come from native code, which finds them by trying the
+ * fabrics and devices. Other facts come from files of the system (machine.ts).
  */
 
 import { firstSessionBytes, nativeOptions } from '../../runtime/boundary/contexts.ts';
@@ -15,14 +15,14 @@ import {
 
 export interface FabricFact {
   readonly name: FabricName;
-  /** Why it cannot be used; empty when it can. */
+  /** Why the fabric cannot be used; empty when it can. */
   readonly whyNot: string;
-  /** For usable fabrics without devices; devices have capabilities of their own. */
+  /** Present for usable fabrics without devices; each device has capabilities of its own. */
   readonly capabilities?: VerbsCapabilities;
 }
 
 export interface Facts {
-  /** Why the addon does not load; empty when it does. If it does not, the following fields are empty. */
+  /** Why the addon does not load, or empty. When the addon does not load, the other fields are empty. */
   readonly whyNoAddon: string;
   readonly fabrics: readonly FabricFact[];
   readonly verbs: VerbsReport;

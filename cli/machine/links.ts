@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc links`: the links of the RDMA ports of this machine, as the kernel's files describe them. It
- * needs neither a subnet manager's rights nor access to the devices.
+ * `rdma-rpc links`: prints the links of the RDMA ports of this machine, as the kernel's files describe them.
+ * The command works without access to the devices and without the rights of a subnet manager.
  */
 import type { Command } from '#commander';
 import {
@@ -14,11 +14,11 @@ import { kernelDevices, type Machine, machineAt } from './machine.ts';
 export interface Link {
   readonly device: string;
   readonly port: number;
-  /** Such as ACTIVE, INIT or DOWN. */
+  /** The state of the port, such as ACTIVE, INIT or DOWN. */
   readonly state: string;
-  /** Such as LinkUp or Polling. */
+  /** The state of the physical link, such as LinkUp or Polling. */
   readonly physicalState: string;
-  /** With width and speed of a lane: `100 Gb/sec (4X EDR)`. */
+  /** Bit rate with the number and speed of the link's lanes, such as `100 Gb/sec (4X EDR)`. */
   readonly rate: string;
   /** `InfiniBand` or `Ethernet`. */
   readonly linkLayer: string;
@@ -27,7 +27,7 @@ export interface Link {
   readonly smLid: number;
   /** The network interfaces whose addresses are GIDs of the port. */
   readonly netdevs: readonly string[];
-  /** The counters of trouble that are not 0. */
+  /** The error counters that are not 0. */
   readonly errors: Readonly<Record<string, number>>;
 }
 
@@ -36,7 +36,7 @@ const wordOf = (text: string | undefined): string => (text ?? 'unknown').replace
 
 function netdevsOf(machine: Machine, folder: string): readonly string[] {
   const ofGids = machine.names(`${folder}/gid_attrs/ndevs`).map((index) => {
-    // The file of an unused GID cannot be read.
+    // Reading the file of an unused GID fails.
     return machine.text(`${folder}/gid_attrs/ndevs/${index}`) ?? '';
   });
   return [...new Set(ofGids)].filter((name) => name !== '').sort();
@@ -63,7 +63,7 @@ function linkOf(machine: Machine, device: string, port: string, all: readonly De
   };
 }
 
-/** Returns a link for each port. `counters` are those of all devices. */
+/** Returns a link for each port. `counters` has the counters of all devices. */
 export function linksOf(machine: Machine, counters: readonly DeviceCounters[]): Link[] {
   return kernelDevices(machine).flatMap((device) =>
     machine
@@ -72,7 +72,7 @@ export function linksOf(machine: Machine, counters: readonly DeviceCounters[]): 
   );
 }
 
-/** Returns what keeps the link from working, where its state tells; undefined for a link that works. */
+/** Returns a remedy that follows from the link's state; undefined for a link that works. */
 function remedyOf({ state, physicalState, linkLayer, smLid, netdevs }: Link): string | undefined {
   if (state === 'ACTIVE') return undefined;
   if (linkLayer === 'Ethernet') {

@@ -12,12 +12,12 @@ export interface Machine {
    * read.
    */
   text(path: string): string | undefined;
-  /** Returns the target of a symbolic link. */
+  /** Returns the target of a symbolic link, or undefined when the path is none. */
   link(path: string): string | undefined;
   /** Returns the sorted entries of a directory; an empty list when it does not exist. */
   names(path: string): readonly string[];
   exists(path: string): boolean;
-  /** Whether this process may read and write it. */
+  /** Whether this process may read and write the file. */
   usable(path: string): boolean;
 }
 
@@ -40,10 +40,10 @@ export function machineAt(root = '/'): Machine {
   };
 }
 
-/** `/sys/class/infiniband`: the kernel's devices, whether programs can use them or not. */
+/** Returns the names of the kernel's RDMA devices, even of those that programs cannot use. */
 export const kernelDevices = (machine: Machine): readonly string[] => machine.names('/sys/class/infiniband');
 
-/** Returns the number that is a file's only content, or undefined. */
+/** Returns the number in a file, or undefined when the file has other content or cannot be read. */
 export function numberIn(machine: Machine, path: string): number | undefined {
   const text = machine.text(path);
   return text === undefined || !/^\d+$/.test(text) ? undefined : Number(text);

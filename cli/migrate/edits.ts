@@ -26,7 +26,7 @@ export class Edits {
   }
 
   /**
-   * Replaces a range and drops earlier edits within it. To keep the effect of those edits, make `text` with
+   * Replaces a range and drops earlier edits within it. To keep the effect of those edits, create `text` with
    * `render`.
    */
   replace(start: number, end: number, text: string): void {

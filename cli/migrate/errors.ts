@@ -6,8 +6,8 @@ import type { FileChange } from './file-change.ts';
 
 /**
  * Renames fields of a variable to those of RpcError, in each function or block that checks `error instanceof
- * X`. `isClass` says whether X is the library's error class. `renamed` maps the library's names to ours. An
- * empty name means that the field has no counterpart and is left for a person.
+ * X`. `isClass` returns whether X is the library's error class. `renamed` maps the library's names to ours.
+ * An empty name means that the field has no counterpart and is left for a person.
  */
 export function convertErrorFields(
   file: FileChange,

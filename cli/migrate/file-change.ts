@@ -105,7 +105,7 @@ export class FileChange {
     this.edits.replace(node.getStart(), node.getEnd(), text);
   }
 
-  /** Removes a statement, and also its line when the line contains nothing else. */
+  /** Removes a statement, and its whole line when the line contains nothing else. */
   removeStatement(statement: Node): void {
     const text = this.source.getFullText();
     const start = text.lastIndexOf('\n', statement.getStart() - 1) + 1;

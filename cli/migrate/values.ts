@@ -112,8 +112,8 @@ export function isStatement(node: Node): boolean {
 }
 
 /**
- * Returns the text for a promise that replaces a call without a result. The text begins with `await` where
- * that is allowed, otherwise with `void`. It is unchanged where its value is already used.
+ * Returns the text for a promise that replaces a call without a result. The text begins with `await` in
+ * functions that allow it, otherwise with `void`. It stays unchanged when its value is already used.
  */
 export function promised(call: Node, text: string): string {
   const parent = call.getParent();

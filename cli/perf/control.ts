@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import { unmapped } from '../../runtime/control/socket/address.ts';
 
-/** An error that ends a test. Its text is a sentence for the user, which is also sent to the peer. */
+/** An error that ends a test. Its text is a sentence for the user; it is also sent to the peer. */
 export class PerfError extends Error {}
 
 export type Message = { readonly kind: string } & Readonly<Record<string, unknown>>;
@@ -66,7 +66,7 @@ export class Control {
     return message;
   }
 
-  /** Does the same, but leaves the message as the next one. A `timeoutMs` of 0 means no time limit. */
+  /** Returns the next message, but leaves it as the next one. A `timeoutMs` of 0 means no time limit. */
   async peek(kind: string, timeoutMs: number): Promise<Message> {
     let late: NodeJS.Timeout | undefined;
     if (timeoutMs > 0)

@@ -164,7 +164,7 @@ export function planOf(test: TestName, flags: PerfFlags): Plan {
     sharedReceives: flags.useSrq === true,
     manager: flags.rdma_cm === true,
     multicast: flags.mcast === true,
-    // The bytes of one run must differ from those of another.
+    // The bytes of two runs must differ.
     seed: Math.floor(Math.random() * 2 ** 32),
   };
 }
@@ -192,7 +192,7 @@ const decides: Readonly<Record<string, keyof Plan>> = {
 
 /**
  * Returns the settings that the user has given, without defaults. On the listening side, the other side
- * decides the rest.
+ * decides the other options.
  */
 export function givenOf(command: Command, plan: Plan): Partial<Plan> {
   const said = Object.keys(decides).filter((flag) => command.getOptionValueSource(flag) === 'cli');

@@ -22,7 +22,7 @@ export interface ListenOptions extends DeviceFlags {
   readonly given: Partial<Plan>;
   /** Ends the wait for peers. A test that has begun ends with its connections. */
   readonly signal?: AbortSignal;
-  /** Prints the listening address, what is waited for, and rejected peers. */
+  /** Prints the listening address, rejected peers, and what the command waits for. */
   readonly say: (text: string) => void;
 }
 
@@ -94,7 +94,7 @@ export async function listen(options: ListenOptions): Promise<Tested> {
   );
 }
 
-/** Waits for peers that have sent their request. It rejects other peers, and prints that. */
+/** Waits for peers that have sent their request. It rejects other peers and prints that it did. */
 async function gather(options: ListenOptions): Promise<Peer[]> {
   const { host, port, peers: wanted, say } = options;
   const server = createServer();
@@ -120,7 +120,7 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
           controls.delete(control);
           silent.delete(control);
         });
-        // The first peer's request limits those of the others. Which peer is first is known only when this
+        // The first peer's request limits the requests of the others. The first peer is known only when a
         // peer has sent its request.
         const heard = hear(control, options, () => found[0]).finally(() => silent.delete(control));
         heard.then(

@@ -128,7 +128,10 @@ const whyNoManager: Readonly<Record<Exclude<PerfFabric, 'verbs'>, string>> = {
   bare: '--fabric bare connects by the addresses that both sides exchange, not by rdma_cm',
 };
 
-/** Returns why these options contradict each other, or undefined. A device itself reports what it lacks. */
+/**
+ * Returns why these options contradict each other, or undefined. If a device lacks a feature, the device
+ * itself reports it.
+ */
 export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined {
   const { test, connection } = plan;
   const verb = test.slice(0, test.indexOf('_'));

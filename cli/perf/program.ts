@@ -158,7 +158,7 @@ export class Program {
    * step ends after stop() or an error.
    */
   async run(step: PerfStep, measured: (messages: number) => void): Promise<PerfOutcome> {
-    // An error is reported by the wait for the end.
+    // If the program fails, the call that waits for its end reports the error.
     this.#wait('measured').then(
       ({ values }) => measured(Number(values.get('messages'))),
       () => undefined,
@@ -174,8 +174,8 @@ export class Program {
   }
 
   /**
-   * Checks after a step what the peer has written to this memory. `sent` is the number of the peer's messages
-   * on each queue pair, in all steps.
+   * Checks after a step the bytes that the peer has written to this memory. `sent` is the number of the
+   * peer's messages on each queue pair, in all steps.
    */
   async checkWritten(step: PerfStep, sent: number): Promise<PerfOutcome> {
     return outcomeOf(await this.#ask('checked', lineOf('check', { ...step, sent })));

@@ -1,6 +1,6 @@
 /**
- * What one side of a test has measured for a size, or has observed of its peer's messages. It is sent to the
- * other side.
+ * The measurements of one side of a test for one size, and its observations of the peer's messages. It is
+ * sent to the other side.
  */
 
 export interface LatencyUs {
@@ -16,7 +16,7 @@ export interface LatencyUs {
   readonly p99_99: number;
 }
 
-/** What a side has measured in a step, or has observed of its peer. */
+/** The measurements of a side in a step, and its observations of the peer. */
 export interface Report {
   readonly messages: number;
   readonly received: number;

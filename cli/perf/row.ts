@@ -70,7 +70,7 @@ export interface Measured {
   readonly latency: boolean;
   readonly bidirectional: boolean;
   readonly validate: boolean;
-  /** Whether the other side receives each message in a receive. */
+  /** Whether each message uses a receive of the other side. */
   readonly received: boolean;
   /** Whether it answers each message, so that half of a round trip counts. */
   readonly answered: boolean;

@@ -24,7 +24,7 @@ export interface TimedStep {
   readonly ms: number;
   /** The address or the fabric that the step concerned. */
   readonly about?: string;
-  /** Why the step did not succeed, when another address or fabric was tried after it. */
+  /** Why the step did not succeed, if another address or fabric was tried after it. */
   readonly failed?: string;
 }
 

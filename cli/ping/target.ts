@@ -1,5 +1,5 @@
 /**
- * The side that `rdma-rpc ping` takes in a handshake, which is that of a channel with the same flags.
+ * The side of `rdma-rpc ping` in a handshake, which is the side of a channel with the same flags.
  */
 import { clientChannel, createChannel } from '../../runtime/client/channel.ts';
 import { type Address, formatAddress } from '../../runtime/control/socket/address.ts';

@@ -1,7 +1,7 @@
 /**
  * The output of a call. Its messages go to stdout. An error with its details goes to stderr. With `-v`, the
- * negotiated session and everything that was sent and received besides the messages goes to stderr, too. With
- * `--json` everything goes to stdout, as one line each. It is used by `rdma-rpc call`.
+ * negotiated session and all metadata that was sent and received go to stderr, too. With `--json` everything
+ * goes to stdout, one line for each item. It is used by `rdma-rpc call`.
  */
 import { Buffer } from 'node:buffer';
 import pc from '#picocolors';
@@ -38,7 +38,7 @@ function metadataJson(metadata: Iterable<readonly [string, MetadataValue]>): { [
 const standard = createRegistry(standardDetails);
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 
-/** The security of a session, and what it means for calls. */
+/** The security of a session, and its meaning for calls. */
 const promises: Readonly<Record<SecurityLevel, string>> = {
   none: "'none': the network must be trusted",
   peer: "'peer': calls pass as they are, and the queue pair is not bound",

@@ -51,8 +51,8 @@ export function sizeType(typeName: string): MessageType<Size, Size> {
 }
 
 /**
- * Returns a service with only this method, named `call`. Its requests are encoded messages, and its responses
- * are the result of `output`.
+ * Returns a service with only this method, named `call`. Its requests are already encoded messages, and its
+ * responses are the results of `output`.
  */
 export function serviceOf(method: DescMethod, output: typeof rawType | typeof sizeType): ServiceDefinition {
   const { clientStreaming, serverStreaming } = method.proto;

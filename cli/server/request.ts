@@ -12,7 +12,7 @@ import {
 } from '#protobuf';
 import { suggestionOrList } from './schema/suggest.ts';
 
-/** How a request is read. */
+/** The ways to read a request. */
 export interface RequestForm {
   readonly input: DescMessage;
   readonly registry: FileRegistry;

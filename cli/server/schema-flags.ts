@@ -1,6 +1,6 @@
 /**
- * Flags of the commands that need a server's declarations. They come from the server, or from files without a
- * server.
+ * Flags of the commands that need a server's declarations. The schemas come from the server, or from files
+ * without a server.
  */
 import type { Command } from '#commander';
 import { type ConnectionFlags, sayError, withServer, withTimeout } from './connection.ts';
@@ -39,8 +39,8 @@ export function withSchemaFlags(command: Command): Command {
 const isAddress = (text: string | undefined): boolean => text?.includes(':') === true;
 
 /**
- * Runs `action` with the schema and the names of the command line, and sets the exit code. An address comes
- * first. When files are given it may be omitted, and then no connection is made.
+ * Runs `action` with the schema and the names of the command line, and sets the exit code. If there is an
+ * address, it is the first argument. When files are given it may be omitted, and then no connection is made.
  */
 export async function withSchema(
   words: readonly string[],

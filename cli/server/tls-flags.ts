@@ -65,7 +65,7 @@ function firstLineOf(path: string): string {
   }
 }
 
-/** Describes an error in a TLS file, by the flag that names it as far as that is known. */
+/** Describes an error in a TLS file by the flag that names the file, if that flag is known. */
 function fileFault(text: string, pskFile: string | undefined): string {
   if (pskFile !== undefined) return `--psk-file: ${text.replace(/^psk /, '')}`;
   if (!/^(ca|cert|key) /.test(text)) return `--ca, --cert or --key: ${text}`;
@@ -128,8 +128,8 @@ const inFlags: readonly (readonly [string, string])[] = [
   ['(option tls: psk of the channel)', '(--psk-file)'],
   ['(option security.require)', '(--require)'],
   [
-    'such as with its option tls: psk; its log may say why',
-    'such as one that wants --psk-file; its log may say why',
+    'it may have no certificate because of its option tls: psk',
+    'it may have no certificate and ask for a shared secret (--psk-file)',
   ],
   ['option tls of the channel', '--ca, --servername or --identity'],
 ];

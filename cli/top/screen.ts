@@ -6,7 +6,7 @@ import type { Stats } from '../../runtime/native/stats.ts';
 import { size, time } from '../bench/summary.ts';
 import type { MethodView, SessionView, View } from './view.ts';
 
-/** The available width and height. Infinity shows everything. */
+/** The available width and height. With Infinity, the whole line is shown. */
 export interface Room {
   readonly columns: number;
   readonly rows: number;
@@ -21,8 +21,8 @@ const count = (value: number): string => {
 };
 
 /**
- * Returns one line that contains only characters with a width of their own, without escapes and without marks
- * that change the direction of text.
+ * Returns one line that contains only characters with a width, without escapes and without marks that change
+ * the direction of text.
  */
 export function plain(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}\p{M}]/gu, '?');
@@ -149,7 +149,7 @@ function headLines(view: View, note: string): string[] {
   ];
 }
 
-/** `note` says what the user waits for, if anything. */
+/** `note` says for what the user waits, if anything. */
 export function screenOf(view: View, room: Room, note = ''): string[] {
   // When space is short, the tables are more important than the last lines of the head.
   const head = headLines(view, note).slice(0, Math.max(headLeast, room.rows - tablesLeast));

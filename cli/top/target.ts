@@ -13,8 +13,8 @@ const listening = '0A';
 const listeningUnix = '00010000';
 
 /**
- * Returns whether a socket is bound to the path. It may also have been created under another name in the same
- * folder and then renamed (native/binding/unix_socket.h).
+ * Returns whether a socket is bound to the path. The socket may also have been created under another name in
+ * the same folder and then renamed (native/binding/unix_socket.h).
  */
 function bound(found: string, path: string): boolean {
   const hidden = `${dirname(path)}/.${basename(path)}.`;

@@ -1,6 +1,6 @@
 /**
- * A full screen of the terminal during a command. It shows lines, reads keys, and restores the terminal in
- * whatever way the command ends. It uses plain ANSI with an alternate screen, and no library.
+ * A full screen of the terminal during a command. It shows lines, reads keys, and restores the terminal
+ * however the command ends. It uses plain ANSI with an alternate screen, and no library.
  */
 
 /** Turn off wrapping, because a character may be wider than one column. */
@@ -8,7 +8,8 @@ const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[H\u001b[2J';
 const leave = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const home = '\u001b[H';
 /**
- * This is written in front of a line. Behind a line as wide as the screen it would clear the last character.
+ * This escape sequence is written in front of a line. Behind a line as wide as the screen it would clear the
+ * last character.
  */
 const clearToEndOfLine = '\u001b[K';
 const clearBelow = '\u001b[J';
@@ -23,7 +24,8 @@ export interface Terminal {
 }
 
 /**
- * `quit` is called for q, ^C, and signals that end the command. `again` is called when the size has changed.
+ * `quit` is called for q, ^C, and signals that end the command. `again` is called when the size of the
+ * terminal has changed.
  */
 export function openTerminal(quit: () => void, again: () => void): Terminal {
   const { stdin, stdout } = process;

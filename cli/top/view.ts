@@ -44,8 +44,8 @@ export interface DeviceView {
   readonly device: string;
   readonly port: number;
   /**
-   * Error counters of the device, which do not grow while the device works well. They count for all processes
-   * together.
+   * Error counters of the device, which do not grow while the device works well. These counters are for all
+   * processes together.
    */
   readonly counters: Readonly<Record<string, number>>;
   /** The rates of the counters that have grown between the two readings. */
@@ -80,7 +80,7 @@ type Sums = Partial<Record<keyof Stats, number>>;
 
 type Paired = readonly [context: ContextCounters, before: ContextCounters | undefined];
 
-/** Contexts and entries come and go. A new one counts from zero, and so does one that has been restarted. */
+/** Contexts and entries may appear and disappear. A new or restarted context counts from zero. */
 const since = (now: number, before: number | undefined): number =>
   now < (before ?? 0) ? now : now - (before ?? 0);
 

@@ -43,7 +43,7 @@ export function chromeTrace(about: TraceAbout, events: readonly TraceEvent[]): o
       };
     }),
   ];
-  /** Calls whose request has been seen, but whose end has not. */
+  /** Calls whose request was seen, but whose end was not. */
   const open = new Map<string, ChromeEvent>();
   for (const event of events) {
     const { atNs, context: _, session, kind, ...fields } = event;

@@ -13,7 +13,7 @@ import { pidOf } from '../top/target.ts';
 import { eventsOfTrace, type Kind, kinds, type TraceEvent } from './events.ts';
 import { readTrace, type Trace } from './file.ts';
 
-/** Mode of written files, so that only the user that may read the process may read them. */
+/** Mode of written files: only the user who may read the process may read them. */
 const mode = 0o600;
 
 interface TraceFlags {
@@ -68,7 +68,7 @@ export function addTraceCommand(program: Command): void {
 
 /**
  * Returns the command without its arguments. Arguments may be confidential, and users send traces to other
- * people. Options of the runtime come before the script.
+ * people. Options of the runtime must come before the script.
  */
 export function programOf(command: string): string {
   const words = command.split(' ');

@@ -1,7 +1,7 @@
 /**
  * The stream between the two ends of a tunnel, with the connections that it carries. The listening end opens
- * it, and opens connections on it; the serving end accepts both. It is the iterable that the stream sends
- * from, on the JS thread.
+ * the stream and opens connections on it; the serving end accepts both. A Carrier is also the iterable whose
+ * messages the stream sends. It runs on the JS thread.
  */
 import type { Socket } from 'node:net';
 import { leaseOf } from '../../runtime/core/lease.ts';
@@ -11,7 +11,7 @@ import { type FrameHandler, FrameReader, FrameWriter, Kind } from './frames.ts';
 import type { Frames, FramesInit } from './gen/rdma_rpc/tunnel.rdma.ts';
 import { HeldMessage } from './held-message.ts';
 
-/** Connections of one carrier; further ones are reset. The limit is against peers that open without end. */
+/** Most connections of one carrier. Further ones are reset, so that a hostile peer cannot exhaust memory. */
 const connectionsMax = 32_768;
 /** Frames have 32 bits for the number of a connection. */
 export const numberMax = 0xffff_ffff;
@@ -19,11 +19,11 @@ export const numberMax = 0xffff_ffff;
 export interface CarrierOptions {
   readonly counts: RelayCounts;
   readonly report: Report;
-  /** Connects a new connection of the other side to its program. Only the serving end takes any. */
+  /** Connects to the program for a new connection of the other side. Only the serving end has it. */
   readonly accept?: () => Socket;
   /** Further connections need another carrier: the other side takes none, or all numbers have been used. */
   readonly onAway?: () => void;
-  /** The stream has ended, and all connections with it. `error` is undefined for an end without error. */
+  /** Called when the stream and so all its connections have ended; without an error, `error` is undefined. */
   readonly onOver: (error: unknown) => void;
   /** Number before that of the first connection, for tests. Default 0. */
   readonly lastNumber?: number;
@@ -96,7 +96,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     }
   }
 
-  /** Takes no further connections, and ends the stream with the last one. */
+  /** Accepts no further connections, and ends the stream when the last connection has ended. */
   drain(): void {
     if (this.#draining) return;
     this.#draining = true;
@@ -123,7 +123,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   }
 
   next(): Promise<Next> {
-    // What was full before the end of this iteration need not wait for it.
+    // Messages that are left from the last flush are sent at once.
     if (!this.#writer.isEmpty && !this.#scheduled) return Promise.resolve(this.#take());
     return new Promise((resolve) => {
       this.#waiting = resolve;
@@ -136,7 +136,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     return Promise.resolve(done);
   }
 
-  /** Sends at the end of the event-loop iteration, when all sockets that are readable have been read. */
+  /** Sends at the end of the event-loop iteration, when all readable sockets have been read. */
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -158,7 +158,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   // --- incoming frames
 
   onData(connection: number, bytes: Buffer): void {
-    // A connection that has ended here may still have data on its way.
+    // Data may still arrive for a connection that has already ended on this side.
     const conduit = this.#conduits.get(connection);
     if (conduit?.onData(bytes, this.#held) === false)
       throw new Error('the other end has sent more than it may');

@@ -1,9 +1,9 @@
 /**
- * One connection of a program through a carrier: what the program sends goes into frames, and frames go to
- * the program. Made by both ends of the tunnel, on the JS thread.
+ * One connection of a program through a carrier. Bytes that the program sends go into frames, and bytes of
+ * received frames go to the program. Made by both ends of the tunnel, on the JS thread.
  *
- * Each direction has a window: the sender stops its program when the other side's program has not taken this
- * number of bytes. So a slow reader stops its own writer, and nobody else.
+ * Each direction has a window. The sender pauses its program when it has sent `windowBytes` that the other
+ * side's program has not read yet. So a slow reader stops only its own writer, and no other connection.
  */
 import type { Socket } from 'node:net';
 import { readError } from '../../runtime/socket/errors.ts';
@@ -12,18 +12,18 @@ import { Kind } from './frames.ts';
 import type { HeldMessage } from './held-message.ts';
 import { reset } from './program-side.ts';
 
-/** What the other side may send before this side's program has taken it. */
+/** Bytes that the other side may send before this side's program has read them. */
 export const windowBytes = 512 * 1024;
-/** A sender may go beyond its window by what it has read at once, which is 64 KiB with Node. */
+/** A sender may exceed its window by the bytes of its last read, which are at most 64 KiB with Node. */
 const receivedMax = 2 * windowBytes;
 
 export type Report = (error: Error, wasConnecting: boolean) => void;
 
-/** The carrier. */
+/** The carrier, as its conduits see it. */
 export interface ConduitOwner {
   send(kind: number, connection: number, value?: number): void;
   sendData(connection: number, bytes: Uint8Array): void;
-  /** Nothing is left of the connection. */
+  /** Called when the program's socket is closed; the conduit sends nothing after that. */
   onClosed(connection: number): void;
 }
 
@@ -33,19 +33,20 @@ export class Conduit {
   readonly #owner: ConduitOwner;
   readonly #counts: RelayCounts;
   readonly #report: Report;
-  /** Bytes that the other side still takes. */
+  /** Bytes that may still be sent; 0 or less when the window is full. */
   #credit = windowBytes;
-  /** Bytes that have arrived and that the other side does not know to be taken. */
+  /** Bytes that have arrived and that no window frame has confirmed yet. */
   #received = 0;
-  /** Those of them that the program's socket buffers, and those that the program has taken. */
+  /** The part of `#received` that is still in the buffer of the program's socket. */
   #buffered = 0;
+  /** The part of `#received` that the program has taken. */
   #taken = 0;
   /** Whether the ends of both directions have gone through the tunnel. */
   #finArrived = false;
   #finSent = false;
   #connecting: boolean;
   #failed = false;
-  /** True when the other side has reset the connection, or is gone. */
+  /** True when the other side has reset the connection, or the whole stream has ended. */
   #cut = false;
 
   constructor(number: number, program: Socket, owner: ConduitOwner, counts: RelayCounts, report: Report) {

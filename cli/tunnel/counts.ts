@@ -1,12 +1,16 @@
-/** What has gone through an end of a tunnel. */
+/** Connections and bytes that went through one end of a tunnel. */
 export interface RelayCounts {
+  /** Connections that are open now. */
   open: number;
-  /** Connections that came, that could not be made, and that ended with an error. */
+  /** Connections that were accepted since the start. */
   accepted: number;
+  /** Connections that could not be made to the other side. */
   refused: number;
+  /** Connections that ended with an error. */
   broken: number;
-  /** Bytes from the programs of this side, and to them. */
+  /** Bytes from the programs of this side. */
   sentBytes: number;
+  /** Bytes to the programs of this side. */
   receivedBytes: number;
 }
 

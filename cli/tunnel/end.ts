@@ -1,7 +1,7 @@
 /**
- * The two ends of a tunnel. The listening end takes connections of programs and carries them over one stream
- * (carrier.ts). The serving end connects each to the program behind it; it also takes sockets of
- * `rdma-rpc/socket`, for clients that need no tunnel.
+ * The two ends of a tunnel. The listening end accepts connections of programs and carries them over one
+ * stream (carrier.ts). The serving end connects each of them to the program behind it. The serving end also
+ * accepts sockets of `rdma-rpc/socket`, for clients that need no tunnel.
  */
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { graceMs } from '../../runtime/limits.ts';
@@ -18,20 +18,20 @@ import { Programs } from './programs.ts';
 import { relay } from './relay.ts';
 
 export interface TunnelEnd {
-  /** Where it listens. */
+  /** The address on which this end listens. */
   readonly bound: string;
-  /** Takes no more connections. Resolves when the last one has ended. */
+  /** Accepts no more connections. Resolves when the last connection has ended. */
   drain(): Promise<void>;
   /** Ends all connections at once. */
   destroy(): void;
 }
 
-/** The relay does not change what it has read, so it need not be copied. */
+/** `writesStay`: the relay does not change the bytes that it has read, so they need not be copied. */
 const ofSockets = { allowHalfOpen: true, writesStay: true, highWaterMark } as const;
-/** What the option `streamsMax` may be at most. */
+/** The largest value of the option `streamsMax`. */
 const streamsMax = 512;
 
-/** `--listen`: from programs into the tunnel. Rejects when it cannot listen. */
+/** Starts the end of `--listen`, which takes connections of programs. Rejects when it cannot listen. */
 export async function listeningEnd(
   listen: string,
   to: string,
@@ -54,7 +54,7 @@ export async function listeningEnd(
   };
 }
 
-/** `--serve`: out of the tunnel to a program. Rejects when it cannot listen. */
+/** Starts the end of `--serve`, which connects to the program behind it. Rejects when it cannot listen. */
 export async function servingEnd(
   serve: string,
   to: string,

@@ -1,4 +1,4 @@
-/** Flags of `rdma-rpc tunnel`, and the options that they stand for. */
+/** Flags of `rdma-rpc tunnel`, and the options of channels and servers that they set. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
 import { type ServerTls, tlsFiles } from '../../runtime/control/tls/tls-options.ts';
@@ -84,10 +84,10 @@ export function channelOf(flags: TunnelFlags): ChannelOptions {
   return { ...fabricOf(flags), ...securityOf(flags), log: () => undefined };
 }
 
-/** Options of the server of a serving end. Its files are read again when they have changed. */
+/** Options of the server of a serving end. The files of its certificates are read again when they change. */
 export function serverOf(flags: TunnelFlags): ServerOptions {
   const { cert, key, ca, pskFile, allow, require } = flags;
-  // Throws for combinations that cannot be.
+  // Throws for combinations of flags that do not fit together.
   if (cert !== undefined || key !== undefined) securityOf({ ...flags, credential: [] });
   const files = {
     ...(cert !== undefined && { cert }),

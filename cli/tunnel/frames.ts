@@ -1,34 +1,34 @@
 /**
- * What the two ends of a tunnel send each other: frames, each of one connection. A frame has a head of nine
- * bytes: its kind, the number of the connection and a value, both of 32 bits, little-endian. Carriers write
- * and read them, on the JS thread.
+ * The frames that the two ends of a tunnel send to each other. Each frame belongs to one connection. Its head
+ * has nine bytes: one byte for the kind, then the number of the connection and a value, both of 32 bits in
+ * little-endian order. Carriers write and read the frames on the JS thread.
  *
- * All frames of an event-loop iteration travel in one message, so that many small requests of many
- * connections cost little more than one of them.
+ * All frames of an event-loop iteration are sent in one message, so that small requests of many connections
+ * together cost little more than a single request.
  */
 
-/** Kinds of frames, and what their value is. */
+/** Kinds of frames, and the meaning of their value. */
 export const Kind = {
   /** A new connection. */
   open: 1,
-  /** Data; the value is its length. */
+  /** Data; the value is the length in bytes. */
   data: 2,
-  /** The sender's program has ended its side. */
+  /** The sender's program has ended its side of the connection. */
   fin: 3,
   /** The connection is reset; no frame of it follows. */
   reset: 4,
-  /** The sender's program has taken this number of bytes, and may get as many more. */
+  /** The value is the number of bytes that the sender's program has taken; as many more may be sent. */
   window: 5,
-  /** Connection 0: the sender takes no further connections. */
+  /** The sender accepts no further connections; the number of the connection is 0. */
   away: 6,
 } as const;
 
 const headBytes = 9;
-/** A message has at most about this number of bytes, so that it fits a block of the arena of 1 MiB. */
+/** A message is sent when it has this number of bytes, so that it fits into a 1 MiB block of the arena. */
 const messageBytes = 512 * 1024;
-/** Data of at most this length is copied beside other frames; longer data stays where it is. */
+/** Data of at most this length is copied into the shared buffer. Longer data is sent from where it is. */
 const copiedBytes = 1024;
-/** Heads and short data share buffers of this length, which come from Node's pool. */
+/** Length of the shared buffers for heads and short data. They come from Node's buffer pool. */
 const sharedBytes = 4096;
 
 const nothing = Buffer.alloc(0);
@@ -41,11 +41,15 @@ function writeHead(to: Buffer, at: number, kind: number, connection: number, val
 
 /** Collects frames as the parts of messages. */
 export class FrameWriter {
-  /** Finished messages, oldest first, and the one that is being filled. */
+  /** Full messages, oldest first. */
   readonly #full: Uint8Array[][] = [];
+  /** The message that is being filled. */
   #parts: Uint8Array[] = [];
   #bytes = 0;
-  /** The shared buffer, of which `#from` to `#at` belong to no part yet. */
+  /**
+   * The shared buffer. Its bytes from `#from` to `#at` are written, but the message does not contain them
+   * yet.
+   */
   #shared = nothing;
   #from = 0;
   #at = 0;
@@ -60,7 +64,7 @@ export class FrameWriter {
     this.#count(headBytes);
   }
 
-  /** Adds data, which nobody changes any more. */
+  /** Adds data. The caller must not change `bytes` after this call. */
   data(connection: number, bytes: Uint8Array): void {
     const { byteLength } = bytes;
     const copies = byteLength <= copiedBytes;
@@ -108,7 +112,7 @@ export class FrameWriter {
 
 export interface FrameHandler {
   onFrame(kind: number, connection: number, value: number): void;
-  /** Some of the data of a frame, in order. */
+  /** Called with consecutive segments of the data of a frame. */
   onData(connection: number, bytes: Buffer): void;
 }
 
@@ -123,7 +127,7 @@ export class FrameReader {
     this.#handler = handler;
   }
 
-  /** Throws for what is no frame. */
+  /** Passes the frames to the handler. Throws when the bytes are no valid frames. */
   read(parts: readonly Uint8Array[]): void {
     for (const { buffer, byteOffset, byteLength } of parts)
       this.#readPart(Buffer.from(buffer, byteOffset, byteLength));

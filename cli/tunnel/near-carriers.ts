@@ -1,6 +1,6 @@
 /**
- * The carriers of a listening end: one at a time takes new connections. It is replaced when the other side
- * takes no more, or is lost; the connection that finds none opens it.
+ * The carriers of a listening end. One carrier at a time takes new connections. When the other side accepts
+ * no more connections on it or is lost, the next connection opens a new carrier.
  */
 import type { Socket } from 'node:net';
 import { createChannel } from '../../runtime/client/channel.ts';
@@ -18,10 +18,10 @@ export class NearCarriers {
   readonly #report: Report;
   readonly #carriers = new Map<Carrier, Channel>();
   #current: Carrier | undefined;
-  /** For the first carrier. */
+  /** The channel for the first carrier. */
   #spare: Channel | undefined;
 
-  /** Throws for addresses and options that cannot be. Nothing is connected yet. */
+  /** Throws for invalid addresses and options. Connects to nothing yet. */
   constructor(to: string, options: ChannelOptions, counts: RelayCounts, report: Report) {
     this.#open = () => createChannel(to, options);
     this.#spare = this.#open();
@@ -38,7 +38,9 @@ export class NearCarriers {
     await Promise.all([...this.#carriers.values(), this.#spare].map((channel) => channel?.close()));
   }
 
-  /** Each carrier has a channel of its own, so that it does not wait for the pauses of failed attempts. */
+  /**
+   * Opens a carrier with its own channel, so that it does not wait for the retry pauses of another channel.
+   */
   #connect(): Carrier {
     const channel = this.#spare ?? this.#open();
     this.#spare = undefined;

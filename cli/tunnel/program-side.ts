@@ -3,8 +3,8 @@ import { connect, createServer, type NetConnectOpts, type Server, type Socket } 
 import { boundAddress, parseAddress } from '../../runtime/control/socket/address.ts';
 
 /**
- * Bytes that each socket of the tunnel buffers: while one hop is busy, the next one gets what has come
- * meanwhile in one piece. Four times this for each connection whose readers have all stopped.
+ * Bytes that each socket of the tunnel may buffer. A large buffer lets a socket read many bytes at once after
+ * the event loop was busy. A connection whose readers have all stopped uses four times this.
  */
 export const highWaterMark = 512 * 1024;
 
@@ -48,10 +48,10 @@ interface Resettable {
   resetAndDestroy(): unknown;
 }
 
-/** Ends a connection as a crash of its program would. */
+/** Resets a connection, as the system does when the program on the other side crashes. */
 export function reset(socket: Resettable): void {
   if (socket.destroyed) return;
-  // A unix socket cannot be reset, and there is nothing to reset before the connection is made.
+  // Neither a unix socket nor a socket that is still connecting can be reset.
   if (socket.connecting || socket.remoteAddress === undefined) socket.destroy();
   else socket.resetAndDestroy();
 }

@@ -1,6 +1,6 @@
 /**
- * Joins a connection of a program with a socket of `rdma-rpc/socket`: what each of them brings and how it
- * ends goes to the other. Used by the serving end of `rdma-rpc tunnel`, for clients that need no tunnel.
+ * Joins a connection of a program with a socket of `rdma-rpc/socket`: the bytes and the end of each are
+ * passed to the other. Used by the serving end of `rdma-rpc tunnel`, for clients that need no tunnel.
  */
 import type { Socket as NetSocket } from 'node:net';
 import type { Socket } from '../../runtime/socket/socket.ts';
@@ -12,7 +12,7 @@ type Either = NetSocket | Socket;
 function join(from: Either, to: Either, onBytes: (bytes: number) => void): void {
   from.on('data', (bytes: Buffer) => {
     onBytes(bytes.byteLength);
-    // A slow reader stops its own writer.
+    // Pausing here lets a slow reader stop only its own writer.
     if (!to.write(bytes)) from.pause();
   });
   to.on('drain', () => from.resume());
@@ -23,8 +23,8 @@ function join(from: Either, to: Either, onBytes: (bytes: number) => void): void 
 }
 
 /**
- * Joins `program` with `tunnel`, which may both still be connecting. `onError` gets the first error of the
- * two. Both must allow half-open connections.
+ * Joins `program` with `tunnel`. Both must allow half-open connections, and both may still be connecting.
+ * `onError` gets the first error of the two sockets.
  */
 export function relay(
   program: NetSocket,

@@ -1,6 +1,6 @@
 /**
- * Errors of connections for the log of a tunnel: one line a second at most, with the number of others like
- * it.
+ * Prints the errors of connections to the log of a tunnel. Equal errors of one second become one line with
+ * their number.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import { printableLine } from '../output.ts';

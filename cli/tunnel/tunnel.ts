@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc tunnel`: programs that know only TCP or unix sockets talk over a session of this package. One end
- * runs beside the clients (`--listen`), the other beside the server (`--serve`). Runs until SIGTERM or
- * SIGINT.
+ * `rdma-rpc tunnel`: lets programs that use only TCP or unix sockets communicate over a session of this
+ * package. One end runs beside the clients (`--listen`), the other beside the server (`--serve`). Runs until
+ * SIGTERM or SIGINT.
  */
 import type { Command } from '#commander';
 import pc from '#picocolors';

@@ -1,6 +1,6 @@
 /**
- * Emits custom options and explicit defaults as source text. They stand inside definitions. For messages they
- * are separate consts, which bundlers drop when they are unused.
+ * Emits custom options and explicit defaults as source text. They are written inside definitions. For
+ * messages they are separate consts, which bundlers drop when they are unused.
  */
 import type { Message, Plain } from '../model/model.ts';
 import { numberText } from '../model/quoted.ts';

@@ -76,7 +76,7 @@ export function isPlainNumber(type: FieldType, form: ScalarForm): boolean {
 
 /**
  * Returns the suffix of `readRunXxx` and `writePackedXxx`, for lists that have these primitives. Such lists
- * contain numbers and booleans, but not bigints converted to strings or numbers.
+ * may contain numbers and booleans; bigints that are converted to strings or numbers are excluded.
  */
 export function packedPrimitive({ type }: Field): string | undefined {
   if (type.kind === 'enum') return 'Int32';

@@ -1,8 +1,8 @@
 /**
  * Decides how an output file refers to names. The file's own messages and enums are named directly; those of
- * other files through a namespace import (`$1.Order`); well-known types and primitives through the import of
- * the runtime (`$.Timestamp`). These prefixes cannot clash with a declared name. All code that emits a
- * reference asks the scope, so the scope knows what the file has to import and to declare.
+ * other files are named through a namespace import (`$1.Order`), and well-known types and primitives through
+ * the import of the runtime (`$.Timestamp`). These prefixes cannot clash with a declared name. All code that
+ * emits a reference asks the scope, so the scope knows what the file has to import and to declare.
  */
 import { posix } from 'node:path';
 import type { Enum, Field, File, Message } from '../model/model.ts';
@@ -249,7 +249,7 @@ export class FileScope {
 
   /** Returns a reference to the const with the descriptor of an imported file. */
   descriptor(file: File): string {
-    // Most files that import descriptor.proto need nothing else of it, so it is not generated for them.
+    // Most files that import descriptor.proto use nothing else of it, so it is not generated for them.
     return file.path === descriptorPath
       ? `$.${file.descriptor}`
       : this.#prefix(file, 'code') + file.descriptor;

@@ -13,7 +13,7 @@ const declaration = { number: 1, fullName: 2, type: 3, reserved: 5, repeated: 6 
 /** VerificationState.DECLARATION is 0, so the option must be set explicitly. */
 const byDeclaration = 0n;
 
-/** Returns what is wrong with the extension, or undefined when it is valid. */
+/** Returns the reason why the extension is invalid, or undefined when it is valid. */
 export function undeclared(
   schema: Schema,
   extendee: DescriptorProto,

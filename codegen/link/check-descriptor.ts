@@ -126,7 +126,7 @@ class DescriptorChecker {
   }
 }
 
-/** Reports what is wrong. */
+/** Reports each violation. */
 export function checkDescriptor(schema: Schema, file: SchemaFile): void {
   new DescriptorChecker(schema, file).run();
 }

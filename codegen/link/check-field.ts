@@ -11,7 +11,10 @@ import type { Schema, SchemaFile } from './schema.ts';
 /** Field numbers in google.protobuf.FieldOptions. */
 const fieldOptions = { ctype: 1, packed: 2, lazy: 5, jstype: 6 } as const;
 
-/** Returns what is wrong with `field`, as far as that does not depend on other fields. */
+/**
+ * Returns the reason why `field` is invalid, without the rules that depend on other fields; undefined when it
+ * is valid.
+ */
 export function fieldFaults(
   schema: Schema,
   { descriptor: { syntax, edition = 0 } }: SchemaFile,

@@ -23,8 +23,8 @@ const styles = {
 export type Styled = keyof typeof styles;
 
 /**
- * Returns what is wrong with the name, or undefined when it is valid. `features` are the features of the
- * named element.
+ * Returns the reason why the name is invalid, or undefined when it is valid. `features` are the features of
+ * the named element.
  */
 export function styleFault(what: Styled, name: string, features: FeatureScope): string | undefined {
   const { form, name: style } = styles[what];

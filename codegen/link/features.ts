@@ -1,6 +1,6 @@
 /**
- * Features of editions, for the rules of the language. An element has its own setting, otherwise that of its
- * surroundings. The checks of a linked file use it.
+ * Features of editions, for the rules of the language. An element has its own setting, or else the setting of
+ * the element around it. The checks of a linked file use it.
  */
 import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { decodeOptions, OptionTree } from '../options/tree.ts';
@@ -70,7 +70,7 @@ export class FeatureScope {
     return new FeatureScope(schema, file).inside('FileOptions', file.descriptor.options);
   }
 
-  /** Returns the features of an enum, including those of its surroundings. */
+  /** Returns the features of an enum, including those of the elements around it. */
   static ofEnum(schema: Schema, { file, fullName, descriptor }: DeclaredKind<'enum'>): FeatureScope {
     const outer: DescriptorProto[] = [];
     for (let at = fullName.lastIndexOf('.'); at > 0; at = fullName.lastIndexOf('.', at - 1)) {

@@ -20,7 +20,7 @@ export interface SchemaFile {
   readonly descriptor: FileDescriptorProto;
   readonly locations: Locations;
   readonly reporter: Reporter;
-  /** True for a file that replaces one that could not be read. It may lack declarations of that file. */
+  /** True for a file that replaces a file that could not be read. It may lack declarations of that file. */
   readonly standsIn?: boolean;
 }
 
@@ -189,7 +189,7 @@ export class Schema {
   /**
    * Resolves `name` in the scope `scope` (a full name, or a package) of `file` to one of `kinds`. Returns
    * undefined after a report at `place`. It makes no report when the name may be declared in a file that
-   * could not be read. `hint` says what to do about a name that is unknown and is similar to no other name.
+   * could not be read. `hint` gives advice for a name that is unknown and is similar to no other name.
    */
   resolve<K extends Declared['kind']>(
     file: SchemaFile,
@@ -300,7 +300,7 @@ function isMapEntry(declared: Declared): boolean {
   return declared.kind === 'message' && declared.descriptor.options?.[0] === 0x38;
 }
 
-/** Returns whether names can be looked up inside `declared`, as far as these files are visible. */
+/** Returns whether names can be looked up inside `declared` when only these files are visible. */
 function isScope({ kind, fullName, file }: Declared, visible: ReadonlySet<SchemaFile>): boolean {
   if (kind === 'message' || kind === 'enum' || kind === 'service') return visible.has(file);
   if (kind !== 'package') return false;

@@ -26,7 +26,7 @@ const nouns: Readonly<Record<string, string>> = {
 
 /**
  * Returns undefined when `feature` may be set in options of this type (`MessageOptions`). Otherwise returns
- * where it may be set.
+ * the places where the option may be set.
  */
 export function misplacedFeature(feature: string, type: string): string | undefined {
   const allowed = targets[feature];

@@ -1,6 +1,6 @@
 /**
  * Options as a tree: a message of any type, which is decoded and encoded by its descriptor. Fields are
- * written by number, whatever order they were read in, so that the parser and protoc give the same bytes. It
+ * written by number, in whatever order they were read, so that the parser and protoc give the same bytes. It
  * is used only at build time, so speed does not matter.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';

@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc scaffold`: adds the missing methods to the user's own class of handlers. It uses a syntax tree in
- * spite of the cost, because the user's code must stay unchanged; the generator's own files are composed as
+ * spite of the cost, because the user's code must stay unchanged. The generator's own files are composed as
  * plain text. It is used only at build time.
  */
 import { type ClassDeclaration, IndentationText, Node, Project, QuoteKind, type SourceFile } from 'ts-morph';

@@ -1,6 +1,6 @@
 /**
- * Finds .proto files: the files that the user names, the files that they import, and the files that come with
- * this package. The loader calls it.
+ * Finds .proto files: the files that the user names, the files that they import, and the files of this
+ * package. The loader calls it.
  */
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';

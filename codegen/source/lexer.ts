@@ -17,7 +17,7 @@ export interface Token {
   leading?: string;
   /** The comment of the element that ends here. */
   trailing?: string;
-  /** What is wrong with a bad token. */
+  /** The error of a bad token. */
   readonly reason?: string;
 }
 

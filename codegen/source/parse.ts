@@ -37,7 +37,7 @@ class FileParser {
     this.#syntaxStatement();
     while (stream.peek().kind !== 'end') {
       state.statement(() => this.#statement());
-      // This is an extra brace, in front of which recovery has stopped.
+      // This is an extra brace. Recovery has stopped in front of it.
       if (stream.is('}')) {
         stream.reporter.report(stream.next(), 'this } closes nothing');
       }

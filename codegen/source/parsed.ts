@@ -18,7 +18,10 @@ export type OptionValue =
 export interface TextField {
   readonly token: Token;
   readonly name: string;
-  /** Whether the name stands in brackets: an extension, or the type inside an Any when the name has a `/`. */
+  /**
+   * Whether the name is in brackets, because it is an extension, or the type inside an Any when the name has
+   * a `/`.
+   */
   readonly bracketed: boolean;
   readonly value: OptionValue;
 }

@@ -89,7 +89,7 @@ export class TokenStream {
     return { token: { ...first, text: (negative ? '-' : '') + text }, value: negative ? 0 - value : value };
   }
 
-  /** Reads one or more adjacent string literals, and returns the bytes that they stand for. */
+  /** Reads one or more adjacent string literals, and returns their bytes. */
   string(what: string): { token: Token; bytes: Buffer } {
     if (this.peek().kind !== 'string') this.expected(what);
     const token = this.peek();

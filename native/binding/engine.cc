@@ -16,13 +16,13 @@ namespace ev = session::boundary::ev;
 
 namespace {
 
-/// Amount of external memory that is reported to V8 for a moment when calls wait for memory that only
-/// uncollected buffers hold. It exceeds V8's hard limit, so that V8 collects now.
+/// Amount of external memory that is reported to V8 for a moment when calls wait for memory and only
+/// uncollected buffers hold that memory. It exceeds V8's hard limit, so that V8 collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
 /// Limit of the time for a TCP connection. It is shorter than a channel's limit for connecting
 /// (connectTimeoutMs), so that the channel's error names the cause.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
-/// How long a peer of another user may delay this thread at the end of a session.
+/// Time for which a peer of another user may delay this thread at the end of a session.
 constexpr std::uint32_t kOtherUserGraceUs = 1'000;
 /// A stepped simulation advances by this time when nothing else happens. It is the time that the pump sleeps
 /// before it checks timeouts.
@@ -74,8 +74,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   auto device = open_device(options, stepped, error);
   if (device == nullptr) return nullptr;
   session::ContextOptions wanted = options.context;
-  // Another user must reach only memory that is reserved for that user, whatever is configured for other
-  // fabrics.
+  // The peer is another user and must reach only memory that is reserved for that user, whatever is
+  // configured for other fabrics.
   if (options.fabric == "shm-fd") wanted.exposure = session::Exposure::staging;
   const std::weak_ptr<fabric::Device> opened = device;
   auto context = session::Context::open(std::move(device), wanted, error);
@@ -125,8 +125,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
-  // Also frees memory of buffers that were dropped by a program that is now idle, or whose messages have
-  // become small.
+  // Also frees memory of buffers that a program has dropped, when the program is now idle or its messages
+  // have become small.
   engine->pump_->on_rest([engine] {
     const Napi::HandleScope scope(engine->env_);
     engine->blocks_->rest();
@@ -179,7 +179,7 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   const napi_status status =
       napi_make_callback(env, kRootContext, receiver_.Value(), callback_.Value(), 1, &argument, &result);
   if (status == napi_ok) {
-    // Microtasks have run, so callers that drop a message at once have done so.
+    // Microtasks have run by now, so a caller that drops its message at once has already done so.
     if (blocks_ != nullptr && blocks_->young().wanted()) {
       if (const std::uint64_t later_ns = monotonic_ns(); blocks_->young().due(later_ns))
         collect_young(later_ns);

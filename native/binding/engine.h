@@ -76,7 +76,7 @@ class Engine {
   Napi::Value receive_window(const session::Session& session, std::uint32_t receive_slot);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();
-  /// The words for as many gather entries as a bulk submission may have. gather_entries_array() returns them
+  /// Words for the largest number of gather entries of a bulk submission. gather_entries_array() returns them
   /// as an array for JS.
   std::span<std::int32_t> gather_entries() { return gather_entries_; }
   Napi::Value gather_entries_array() { return int32_array(gather_entries_, std::size(gather_entries_)); }

@@ -12,8 +12,8 @@ namespace rdma_rpc::binding {
 inline constexpr std::size_t kKeptBlockBytes = std::size_t{24} << 20;
 
 /// V8 frees the memory of many small values at a time. By default glibc returns free memory above 128 KiB at
-/// the end of its heap to the system, so the next values need the same pages again. After a program has freed
-/// a large block, glibc keeps free memory of up to twice the size of that block (mallopt(3), "dynamic mmap
+/// the end of its heap to the system, and the next values then need new pages. After a program has freed a
+/// large block, glibc keeps free memory of up to twice the size of that block (mallopt(3), "dynamic mmap
 /// threshold"). This function therefore allocates a large block and frees it without touching it. It does not
 /// change a threshold that the user has set.
 inline void keep_freed_memory() {

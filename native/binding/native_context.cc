@@ -131,7 +131,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   void flush(const Napi::CallbackInfo&) {
     if (engine_ == nullptr) return;
-    // The time of these calls is measured from now, because the last turn may be long past.
+    // The time of these calls is measured from now, because the last turn may have been long ago.
     engine_->context_now().flush();
     engine_->pump().kick();
   }

@@ -8,8 +8,8 @@
 
 namespace rdma_rpc::binding {
 
-/// Returns what is missing and what to do about it, for runtime/native/native.ts to throw. Returns "" when
-/// nothing is missing.
+/// Returns the missing part and the remedy, for runtime/native/native.ts to throw. Returns "" when nothing is
+/// missing.
 std::string why_unusable(Napi::Env env);
 
 }  // namespace rdma_rpc::binding

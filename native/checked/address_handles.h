@@ -1,5 +1,5 @@
-// The address handles of a device by their numbers. An address handle says where datagrams go, and a posted
-// datagram keeps its handle alive. Made by Device, used by UD queue pairs, on the JS thread.
+// The address handles of a device by their numbers. An address handle names the destination of datagrams, and
+// a posted datagram keeps its handle alive. Made by Device, used by UD queue pairs, on the JS thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A completion queue whose completions become records for JS. It knows the queues that complete on it, turns
-// the sequence number of a completion back into the number of its request, and releases what the request kept
-// alive. Made by Device; on the JS thread.
+// the sequence number of a completion back into the number of its request, and releases the objects that the
+// request kept alive. Made by Device; on the JS thread.
 #pragma once
 
 #include <array>
@@ -27,9 +27,8 @@ class CompletionQueue {
 
   fabric::CompletionQueue& on_device() { return *queue_; }
 
-  /// Adds a source and returns its number. Requests on the fabric carry `source << 32 | sequence number`. A
-  /// completion says only by these bits which request it belongs to, because its other fields mean nothing
-  /// after an error.
+  /// Adds a source and returns its number. Requests on the fabric carry `source << 32 | sequence number`.
+  /// Only these bits of a completion tell its request, because the other fields mean nothing after an error.
   std::uint32_t add_source(Source& requests);
   /// Removes a source, and drops its completions that have not been polled.
   void remove_source(std::uint32_t source);

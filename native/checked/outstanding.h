@@ -26,7 +26,7 @@ using Kept = std::shared_ptr<const void>;
 class Source {
  public:
   virtual ~Source() = default;
-  /// Ends the request of this sequence number, and releases what it kept alive.
+  /// Ends the request of this sequence number, and releases the objects that it kept alive.
   virtual Request complete(std::uint32_t sequence) = 0;
 };
 
@@ -52,7 +52,7 @@ class Outstanding final : public Source {
     requests_[index] = request;
     std::move(kept.begin(), kept.end(), kept_.begin() + static_cast<std::ptrdiff_t>(index * kept_max_));
   }
-  /// Ends this request and all requests before it, which did not ask for completions of their own.
+  /// Ends this request and all requests before it that did not ask for completions of their own.
   Request complete(std::uint32_t sequence) override {
     const auto ahead = static_cast<std::uint32_t>(sequence - static_cast<std::uint32_t>(begin_));
     const std::uint64_t ends = begin_ + ahead;

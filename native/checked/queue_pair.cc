@@ -26,7 +26,7 @@ QueuePair::QueuePair(std::shared_ptr<CompletionQueue> cq, const Resources& resou
       queue_pair_(std::move(queue_pair)) {}
 
 QueuePair::~QueuePair() {
-  queue_pair_.reset();  // its requests use what the members before it keep alive
+  queue_pair_.reset();  // the requests of the queue pair use objects that the members before it keep alive
   cq_->remove_source(send_source_);
   cq_->remove_source(recv_source_);
 }
@@ -93,7 +93,7 @@ Refusal QueuePair::move_to(QpState state) {
   if (std::string why = queue_pair_->move_to(state); !why.empty())
     return refuse(Cause::refused, std::move(why));
   if (state != QpState::reset) return {};
-  // The device has dropped both queues. Completions from before the reset would otherwise be taken for those
+  // The device has dropped both queues. Otherwise completions from before the reset would be taken for those
   // of later requests.
   cq_->forget(send_source_);
   cq_->forget(recv_source_);

@@ -136,7 +136,7 @@ Refusal RequestReader::entries(std::span<const double> row, std::uint32_t index,
   return why_wrong(wr, bytes, index);
 }
 
-/// Reads which part of which region a window is bound to.
+/// Reads a window and the part of a region to which it is bound.
 Refusal RequestReader::bind(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr) {
   std::uint32_t number = 0, access = 0;
   fabric::SendWr::Bind made;

@@ -50,7 +50,7 @@ class RequestReader {
     for (const auto& [request, window, region] : binds_)
       if (request == index) window->bound_to(region);
   }
-  /// Releases what the batch keeps alive.
+  /// Releases the objects that the batch keeps alive.
   void end() {
     kept_.clear();
     binds_.clear();

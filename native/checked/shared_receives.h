@@ -1,5 +1,6 @@
-// A shared receive queue that checks what is posted to it. Its receives complete in any order, because
-// several queue pairs use them, each in its own order. Made by Device, used by the binding; on the JS thread.
+// A shared receive queue that checks its receives before a device gets them. Its receives complete in any
+// order, because several queue pairs use them, each in its own order. Made by Device, used by the binding; on
+// the JS thread.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,8 @@ std::uint32_t number_in(const Token& token) {
 std::unique_ptr<Acceptor> Acceptor::open(Reactor& reactor, Host host, std::string* error) {
   std::unique_ptr<Acceptor> acceptor(new Acceptor(reactor, std::move(host)));
   acceptor->bell_ = UniqueFd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // The number is chosen at random, because it tells servers behind one address apart. (0 marks an acceptor
-  // that is not in the table.)
+  // The number is random, because it distinguishes the servers behind one address. (0 marks an acceptor that
+  // is not in the table.)
   bool good = acceptor->bell_ && reactor.add(*acceptor, acceptor->bell_.get(), EPOLLIN);
   const std::lock_guard lock(acceptors().mutex);
   while (good && acceptor->number_ == 0) {

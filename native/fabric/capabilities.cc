@@ -1,5 +1,5 @@
-// Which features a device has, the error texts for features that it lacks, and the checks of a registration
-// that all devices share. For any thread.
+// The features of a device, the error texts for features that it lacks, and the checks of a registration that
+// all devices share. For any thread.
 #include "fabric/capabilities.h"
 
 #include "fabric/memory.h"

@@ -25,7 +25,7 @@ enum class Feature : std::uint8_t {
   write_with_imm,
   windows,          ///< type-2 memory windows, local_inv and send_with_inv
   atomics,          ///< compare-and-swap and fetch-and-add
-  solicited,        ///< a receiver that sleeps until a solicited message comes
+  solicited,        ///< a receiver may sleep until a solicited message arrives
   shared_receives,  ///< receive_queue.h
   srq_limit,        ///< the event of a shared receive queue that has few receives left
   uc,
@@ -104,16 +104,16 @@ struct Capabilities {
   /// When false, a peer that knows the key of a region may READ the region, whatever rights the key has. Such
   /// a device is fit for trusted peers only.
   bool checks_read_rights = true;
-  /// An operation that the peer refuses ends at the sender with a status that says so. When false, a SEND
-  /// completes when the network has accepted it and a refused access is flushed, so only the end of the
-  /// connection shows that an operation was refused.
+  /// An operation that the peer refuses ends at the sender with a status that reports the refusal. When
+  /// false, a SEND completes when the network has accepted it and a refused access is flushed, so only the
+  /// end of the connection shows that an operation was refused.
   bool names_refusals = true;
   /// A peer that once had a right to memory of alloc_memory() may write to that memory at any later time.
   bool peers_keep_access = false;
 
   /// Why the device lacks a feature, for why_not(). A feature without an entry is refused by its name alone.
   std::map<Feature, std::string> reasons = {};
-  /// What an owner of the device should know: promises that its driver does not keep, and limits that all
+  /// Facts for an owner of the device: features that its driver does not really have, and limits that all
   /// processes share. Whole sentences, for display only.
   std::vector<std::string> notes = {};
 

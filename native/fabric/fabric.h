@@ -94,8 +94,9 @@ struct QpOptions {
   /// The user copies what it receives. A short message may therefore be delivered from a cache-hot buffer of
   /// this process instead of the buffer of its receive.
   bool short_apart = false;
-  /// The user needs to know when its receives have been flushed, but needs no completion for each: one
-  /// completion may stand for many. When thousands of connections end at once, they have a million receives.
+  /// The user needs to know when its receives have been flushed, but needs no completion for each receive.
+  /// One completion may therefore be for many receives. When thousands of connections end at once, they have
+  /// a million receives.
   bool flush_together = false;
   /// Limits of gather entries and inline bytes of its requests; 0 for the limits of the device. A NIC has
   /// room for them in each entry of its send queue, in memory of the kernel.
@@ -135,7 +136,7 @@ class QueuePair {
   /// address must be empty, and it is in RTS at once.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
   /// Must be called before connect(). This side then sends `own` in its first message, and accepts only a
-  /// peer that sends `peer`. No effect on fabrics whose connection setup exchanges no message.
+  /// peer that sends `peer`. Has no effect on fabrics whose connection setup exchanges no message.
   virtual void set_first_words(const FirstWords& words) { static_cast<void>(words); }
   /// Returns why the queue pair moved to ERR, when the cause was the peer, the device, or a failed connection
   /// attempt. The text is set when the first flushed request is polled. It is empty when the user caused the
@@ -150,59 +151,61 @@ class QueuePair {
   /// Announces that requests will be posted soon, so that the memory that posting accesses can be prefetched.
   /// Optional.
   virtual void expect_posts() const {}
-  /// Maps what is needed to READ or WRITE that remote memory. Returns "" on success, or when the request
-  /// itself will report a failure. Otherwise returns why the memory cannot be reached now; the queue pair is
-  /// then unchanged.
+  /// Maps the memory that is needed to READ or WRITE that remote memory. Returns "" on success, or when the
+  /// request itself will report a failure. Otherwise returns why the memory cannot be reached now; the queue
+  /// pair is then unchanged.
   virtual std::string reach(std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes) {
     static_cast<void>(rkey), static_cast<void>(addr), static_cast<void>(bytes);
     return {};
   }
   /// Returns the number of bytes of posted WRITEs that have not been sent yet, so that a SEND that is posted
-  /// now would wait behind them. A device cannot know this; it returns the maximum, which stands for all
+  /// now would wait behind them. A device cannot know this number. It returns the maximum, which includes all
   /// WRITEs that have not completed.
   virtual std::uint64_t unsent_write_bytes() const { return UINT64_MAX; }
   /// Returns the total number of bytes that READs have fetched, including READs in progress. A device reports
   /// a READ only by its completion, so it returns 0.
   virtual std::uint64_t read_bytes_arrived() const { return 0; }
-  /// Returns whether messages of the peer may be waiting here that were already here when `mark` was made
-  /// (message_mark()), and that no poll has returned. Returns false only when there are certainly none. There
+  /// Returns whether messages may be waiting here that had already arrived when `mark` was made
+  /// (message_mark()) and that no poll has returned. Returns false only when there are certainly none. There
   /// are three such cases: completions come in the order of the operations; the queue pair has been inspected
   /// and has no message; or as many completions as the queue can hold have been polled since.
   virtual bool may_hold_messages(std::uint64_t mark) const {
     static_cast<void>(mark);
     return true;
   }
-  /// Returns a mark for may_hold_messages(). It stands for everything that is in the completion queue now.
+  /// Returns a mark for may_hold_messages(). The mark includes everything that is in the completion queue
+  /// now.
   virtual std::uint64_t message_mark() const { return 0; }
   /// Revokes the peer's access to the memory behind a window of this queue pair, at once and without the
   /// peer. After this returns true, no byte of the memory is read or written through the window, and the
-  /// memory and its region may be released. READs that come later or are in progress complete at the peer as
-  /// Wc::memory_gone. WRITEs complete as usual, but their bytes are discarded. The queue pair stays usable,
-  /// and the window stays bound until it is invalidated. Returns false, and changes nothing, where a device
-  /// or the peer moves the bytes by itself. Only fabrics with Capabilities::reads_memory_late can do this.
+  /// memory and its region may be released. READs that arrive later or are in progress complete at the peer
+  /// as Wc::memory_gone. WRITEs complete as usual, but their bytes are discarded. The queue pair stays
+  /// usable, and the window stays bound until it is invalidated. Returns false, and changes nothing, when a
+  /// device or the peer moves the bytes by itself. Only fabrics with Capabilities::reads_memory_late can do
+  /// this.
   virtual bool revoke(std::uint32_t rkey) {
     static_cast<void>(rkey);
     return false;
   }
   /// Cancels this side's outstanding READs into [addr, addr + bytes). After this returns true, no byte is
   /// written there, whatever the peer does, and each of those READs completes as Wc::memory_gone when its
-  /// response has arrived. Returns false, and changes nothing, where a device writes the memory directly.
-  /// Only fabrics with Capabilities::reads_memory_late can do this.
+  /// response has arrived. Returns false, and changes nothing, when a device writes the memory directly. Only
+  /// fabrics with Capabilities::reads_memory_late can do this.
   virtual bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
     static_cast<void>(addr), static_cast<void>(bytes);
     return false;
   }
-  /// Moves to that state, as ibv_modify_qp does. Returns "", or why that is impossible; nothing has changed
-  /// then. The transitions:
-  ///  - RTS → SQD: starts no further send request; Device::poll_events() reports when those that were started
-  ///    have completed.
+  /// Moves to that state, as ibv_modify_qp does. Returns "", or why the queue pair cannot be moved to that
+  /// state. If it is impossible, nothing has changed. The transitions:
+  ///  - RTS → SQD: starts no further send request; Device::poll_events() reports when the requests that were
+  ///    already started have completed.
   ///  - SQD → RTS and SQE → RTS: continues to send. (A send that fails on a UC or UD queue pair leads to SQE,
   ///    where only sends are flushed.)
   ///  - any → RESET → INIT: drops both queues without completions. The queue pair can then connect() again.
   ///  - RESET → INIT and RTR → RTS: the steps of QpOptions::stepwise.
   virtual std::string move_to(QpState state);
-  /// UD: begins or ends to receive the datagrams to that multicast group. Return "", or why that is
-  /// impossible.
+  /// UD: begins or ends to receive the datagrams to that multicast group. Return "", or why the group cannot
+  /// be joined or left.
   virtual std::string attach_multicast(const Gid& group);
   virtual std::string detach_multicast(const Gid& group);
   /// Moves to ERR and flushes outstanding work. The rule about dead keys at the top of this file applies.

@@ -89,7 +89,7 @@ class MemoryWindow {
   virtual ~MemoryWindow() = default;
   MemoryWindow(const MemoryWindow&) = delete;
   MemoryWindow& operator=(const MemoryWindow&) = delete;
-  /// Returns the key of the window. It changes with each bind, and is never 0. Only its low byte changes
+  /// Returns the key of the window. It changes with each bind and is never 0. Only its low byte changes
   /// (IBTA: the consumer's part of a key), so a key repeats after 256 binds. A key is valid only on the queue
   /// pair of its bind, so a repeated key grants its right to the same peer.
   std::uint32_t rkey() const { return rkey_; }

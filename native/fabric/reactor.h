@@ -32,7 +32,7 @@ class Reactor {
   /// refuses.
   bool add(EventHandler& handler, int fd, std::uint32_t events);
   bool change(EventHandler& handler, int fd, std::uint32_t events);
-  /// Must be called before the descriptor is closed or given away. Also cancels the handler's time limit.
+  /// Must be called before the descriptor is closed or given away. Cancels the handler's time limit, too.
   void remove(EventHandler& handler, int fd);
   /// Makes the reactor call expired() once, after `ms` milliseconds.
   void set_timeout(EventHandler& handler, std::uint32_t ms);

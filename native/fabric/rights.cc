@@ -17,7 +17,7 @@ namespace {
 constexpr int kPassRights = 83;
 /// Limit of descriptors that the kernel passes with one message (SCM_MAX_FD).
 constexpr std::size_t kFilesMax = 253;
-/// Limit of threads that close descriptors. One is enough unless the owner of a file delays its close.
+/// Limit of threads that close descriptors. One thread is enough unless the owner of a file delays its close.
 constexpr int kThreadsMax = 8;
 constexpr std::size_t kStackBytes = 64 * 1024;
 

@@ -19,7 +19,7 @@
 namespace rdma_rpc::fabric {
 
 /// Makes the kernel reject descriptors at their sender, on this socket or on all connections that a listener
-/// accepts. Returns false when this kernel cannot do that.
+/// accepts. Returns false when this kernel cannot refuse descriptors.
 bool refuse_rights(int fd);
 /// Allows descriptors again after refuse_rights().
 void allow_rights(int fd);

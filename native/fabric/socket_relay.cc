@@ -106,7 +106,7 @@ void hear_near(Connection& connection) {
 }
 
 /// Writes as many bytes as the socket accepts. A peer that has closed accepts nothing, but bytes that it sent
-/// before may still have to be read.
+/// earlier may still have to be read.
 void pass_on(Bytes& bytes, int to) {
   while (!bytes.empty()) {
     const ssize_t sent =
@@ -118,7 +118,7 @@ void pass_on(Bytes& bytes, int to) {
   }
 }
 
-/// Forwards what was written before this side closed, as far as the peer accepts it at once.
+/// Forwards the bytes that were written before this side closed, as far as the peer accepts them at once.
 void say_the_rest(Connection& connection) {
   Bytes& bytes = connection.outward;
   for (pass_on(bytes, connection.far.get()); bytes.empty() && !bytes.ended;) {

@@ -1,4 +1,4 @@
-// Explains a refusal by the system: the cause, the limit behind it and what to do. Called where a system call
+// Explains a refusal by the system: the cause, the limit behind it and what to do. Called when a system call
 // of a fabric has failed, on the device's thread.
 #pragma once
 

@@ -1,6 +1,6 @@
-// What a person wants to know about the RDMA devices of a machine, beyond what a session needs: all
-// attributes (`rdma-rpc devices -v`), and the events that they report (`rdma-rpc events`). Loaded from the
-// plug-in like verbs_loader.h. Called on the JS thread.
+// Details about the RDMA devices of a machine for people, beyond the data that sessions need: all attributes
+// (`rdma-rpc devices -v`), and the events that devices report (`rdma-rpc events`). Loaded from the plug-in
+// like verbs_loader.h. Called on the JS thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace rdma_rpc::fabric {
 
-/// An attribute by its name in libibverbs, and its value as text: a decimal number, or what the name means.
+/// An attribute with its name in libibverbs, and its value as text: a decimal number, or the name of the
+/// value.
 struct VerbsAttribute {
   std::string name, value;
 };
@@ -35,11 +36,11 @@ struct VerbsEvent {
   std::uint32_t port = 0;  ///< 0 when it concerns the device as a whole
 };
 
-/// Receives the events of one device. The kernel keeps those of a device until they are taken.
+/// Receives the events of one device. The kernel keeps the events of a device until they are taken.
 class VerbsWatch {
  public:
   virtual ~VerbsWatch() = default;
-  /// Takes the next event. Returns false when none has come.
+  /// Takes the next event. Returns false when no event has come.
   virtual bool take(VerbsEvent* event) = 0;
 };
 

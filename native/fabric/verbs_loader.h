@@ -11,7 +11,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// How queue pairs find each other.
+/// The ways in which two queue pairs connect.
 enum class VerbsConnect : std::uint8_t {
   automatic,  ///< cm where both sides have it, otherwise sideband
   cm,         ///< librdmacm; the only way for iWARP
@@ -22,11 +22,12 @@ struct VerbsOptions {
   std::string device;     ///< such as "mlx5_0"; empty chooses by `address`, else the first usable device
   std::uint8_t port = 0;  ///< 0 chooses the port that has `address`, else the first active one
   int gid_index = -1;     ///< -1 prefers RoCE v2 on IPv4, then RoCE v2 on IPv6, then RoCE v1; 0 on InfiniBand
-  /// IP address, without port, that is served or dialled from; a hint, ignored when no device has it
+  /// IP address without port on which this side serves or from which it dials; a hint that is ignored when no
+  /// device has it
   std::string address;
   VerbsConnect connect = VerbsConnect::automatic;
   /// QueuePair::connect() also takes the address of a listener of another program (decode_listener()). Never
-  /// for sessions: such a peer does not prove that it is the one that was meant.
+  /// used for sessions, because such a peer does not prove its identity.
   bool other_listeners = false;
   /// Time limit of one rdma_cm connection attempt, in addition to the kernel's own limits.
   std::uint32_t connect_timeout_ms = 4000;
@@ -35,17 +36,17 @@ struct VerbsOptions {
   /// Number of resends before retry_exc_err; with 6 and an ack_timeout of 16 a network may lose all packets
   /// for 1.88 s. Range 0 to 7; soft-RoCE treats 7 as unlimited.
   std::uint8_t retry_count = 6;
-  /// Number of retries when the peer is not ready to receive; 7 is unlimited. -1 chooses 7 when the peer says
-  /// that it registers memory on demand, else 0, since a SEND that finds no receive is then a mistake.
+  /// Number of retries when the peer is not ready to receive; 7 is unlimited. -1 chooses 7 when the peer
+  /// registers memory on demand, otherwise 0, because a SEND that finds no receive is then an error.
   int rnr_retry = -1;
-  /// Memory may be registered on demand. Peers are notified, since a page fault can make them retry
-  /// (rnr_retry).
+  /// Memory may be registered on demand. Peers are notified of this option, because a page fault can make
+  /// them retry (rnr_retry).
   bool on_demand = false;
-  /// For sent packets. -1 takes what rdma_cm says, else 0. `tos` is for rdma_cm and iWARP; on RoCE it is also
-  /// the default of the traffic class.
+  /// For sent packets. -1 uses the value of rdma_cm, or 0 without rdma_cm. `tos` is for rdma_cm and iWARP; on
+  /// RoCE it is also the default of the traffic class.
   int traffic_class = -1, service_level = -1, tos = -1;
-  /// How long a peer must wait whose SEND found no receive here, as an IBTA code: 12 is 0.64 ms, 0 would be
-  /// 655 ms.
+  /// Time that a peer must wait after its SEND found no receive here, as an IBTA code: 12 is 0.64 ms, 0 would
+  /// be 655 ms.
   std::uint8_t min_rnr_timer = 12;
   /// The partition of queue pairs that the sideband connects, as an index into the port's table of P_Keys.
   /// rdma_cm finds the partition by itself.
@@ -81,8 +82,8 @@ struct VerbsReport {
   std::vector<VerbsDevice> devices;
 };
 
-/// Opens a device. Returns null when the device does not exist or cannot be used; `error` then says what is
-/// missing and what to do.
+/// Opens a device. Returns null when the device does not exist or cannot be used; `error` then names the
+/// missing part and the remedy.
 std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::string* error);
 
 /// Which devices list_verbs_devices() tries out. The ports of all devices are read; trying out a device takes

@@ -1,8 +1,8 @@
-// The version of each fabric: what two queue pairs exchange below the frames of their sessions. Both sides
-// compare these numbers before they connect (FabricOffer in runtime/control/frames.ts), and each address blob
-// and connect message carries its own. A number gets its next value when an older peer would misread what a
-// newer peer writes; docs/deploy/upgrading.md says what that means for users. runtime/fabrics.ts has the same
-// numbers, and a test compares them. Constants, for any thread.
+// The version of each fabric, for the data that two queue pairs exchange below the frames of their sessions.
+// Both sides compare these numbers before they connect (FabricOffer in runtime/control/frames.ts), and each
+// address blob and connect message carries its own. A version is increased when an older peer would misread
+// data of a newer peer. docs/deploy/upgrading.md describes the consequences for users. runtime/fabrics.ts has
+// the same numbers, and a test compares them. Constants, for any thread.
 #pragma once
 
 #include <cstdint>

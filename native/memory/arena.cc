@@ -129,8 +129,8 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
 
 /// Even a greedy owner may have one block for each use. Otherwise a step of its calls could wait for ever for
 /// memory that only later steps release. If an owner has no other block for a use, its block for that use may
-/// also come from the reserve: once the block exists, the blocks of earlier steps are released. A message so
-/// large that no reserve would be left waits until it fits.
+/// also come from the reserve, because the blocks of earlier steps are released once this block exists. A
+/// message so large that no reserve would be left waits until it fits.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
   if (beyond_own_limit(bytes, use, owner)) return true;
   if (owner == kNobody || owners_present_ < 2) return false;

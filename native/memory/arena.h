@@ -44,8 +44,8 @@ enum class Use : std::uint8_t {
   application
 };
 inline constexpr std::size_t kUses = 7;
-/// How many eighths of the arena the blocks of a use may occupy, together with those of earlier uses. A lone
-/// request, or the lone message of a later step, may be larger.
+/// Number of eighths of the arena that the blocks of a use may occupy, together with those of earlier uses. A
+/// lone request, or the lone message of a later step, may be larger.
 inline constexpr std::array<std::size_t, kUses> kShareOfUse = {1, 2, 4, 6, 7, 8, 8};
 
 /// Messages that are read ahead may use this fraction (1/n) of the memory for an owner's requests.
@@ -57,10 +57,9 @@ inline constexpr std::size_t kAheadOfRequests =
 /// leaves a quarter to the others.
 inline constexpr std::size_t kOwnerShare = 3;
 /// This fraction (1/n) of a use's memory is a reserve that is divided equally among all owners: an owner can
-/// use only its own part of the reserve, up to its share. However many owners are greedy, each owner
-/// therefore has a part that the others cannot take. The reserve is half of the memory that later steps of
-/// calls have for themselves (kShareOfUse), so later steps never wait because of the reserve of inactive
-/// owners.
+/// use only its own part of the reserve, up to its share. So each owner has a part of the arena that other
+/// owners cannot take, however greedy they are. The reserve is half of the memory that later steps of calls
+/// have for themselves (kShareOfUse), so later steps never wait because of the reserve of inactive owners.
 inline constexpr std::size_t kReservedShare = 16;
 
 /// Chunks that have been idle for long are returned to the system, except for this amount of the most
@@ -123,7 +122,7 @@ class Arena {
   /// counted.
   void release(BlockId id);
   /// Releases a block that was never used. It does not count in ArenaCounters::releases, because the memory
-  /// was available to waiting callers before.
+  /// was already available to waiting callers.
   void release_unused(BlockId id);
   /// Returns the block while live(id), otherwise an empty block. The reference stays valid until the block's
   /// chunk is retired.
@@ -144,8 +143,8 @@ class Arena {
 
   /// Returns true when more memory is idle than is kept for later calls.
   bool trimmable() const { return idle_bytes_ > kKeptIdleBytes; }
-  /// Must be called about once a second. A chunk counts as idle for long when it has not been used since the
-  /// last call but one.
+  /// Must be called about once a second. A chunk counts as idle for long when it was not used since the call
+  /// before the last.
   void mark_idle() { idle_marks_ = {idle_marks_[1], idle_clock_}; }
   /// Returns up to kTrimBytes of such chunks to the system, beginning with the one that has been idle for
   /// longest. Returns true when more are left.

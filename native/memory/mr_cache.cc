@@ -51,7 +51,7 @@ const fabric::MemoryRegion* MrCache::insert(std::uint64_t key, void* data, std::
 
   std::string reason;
   auto region = device_.reg_mr(data, bytes, access_, &reason);
-  // Idle registrations may be what uses up the process's limit of locked memory.
+  // Idle registrations may be the reason that the process has reached its limit of locked memory.
   while (region == nullptr && device_.capabilities().pins_memory && !device_.refused_for_the_memory() &&
          !idle_.empty()) {
     evict_oldest();
@@ -125,7 +125,8 @@ std::string MrCache::why_no_room(std::size_t bytes) const {
   return {};
 }
 
-/// Evicts idle entries until one more region of that size fits; evicts nothing when that cannot suffice.
+/// Evicts idle entries until one more region of that size fits. Evicts nothing when even that would not be
+/// enough.
 bool MrCache::make_room(std::size_t bytes, std::string* error) {
   if (std::string why = why_no_room(bytes); !why.empty()) {
     refuse(error, std::move(why));

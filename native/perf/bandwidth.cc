@@ -1,4 +1,4 @@
-// Bandwidth tests: as many messages are in flight as the depth allows, as in perftest's *_bw. See pair.h.
+// Bandwidth tests. The number of messages in flight is the depth, as in perftest's *_bw. See pair.h.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

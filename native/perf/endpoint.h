@@ -1,4 +1,4 @@
-// An endpoint contains everything that the loops of native/perf measure with: queue pairs to one peer, on one
+// An endpoint contains everything that the loops of native/perf use: queue pairs to one peer, on one
 // completion queue, with one memory region on each side. It is implemented on any fabric (fabric_endpoint.h)
 // and on libibverbs alone (bare/). Created on the JS thread. From connect() on, one thread at a time uses an
 // endpoint.

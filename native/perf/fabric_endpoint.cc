@@ -68,7 +68,7 @@ fabric::QpType type_of(Transport transport) {
                                       : fabric::QpType::ud;
 }
 
-/// Returns "", or the reason why the device cannot do what the test asks for.
+/// Returns "", or the reason why the device cannot run this test.
 std::string why_not(const fabric::Capabilities& can, const EndpointOptions& options) {
   std::string why;
   if (options.transport == Transport::uc) why = can.why_not(Feature::uc);

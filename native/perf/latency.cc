@@ -1,5 +1,6 @@
-// Latency tests: one message at a time, as in perftest's *_lat. The peer answers a SEND or WRITE with one of
-// its own, and half of the round trip counts. A READ or atomic operation brings its own answer. See pair.h.
+// Latency tests: one message at a time, as in perftest's *_lat. The peer answers a SEND or WRITE with a SEND
+// or WRITE of its own, and half of the round trip counts. A READ or atomic operation brings its own answer.
+// See pair.h.
 #include <algorithm>
 #include <atomic>
 
@@ -10,10 +11,10 @@ namespace rdma_rpc::perf {
 namespace {
 
 /// Number of looks at memory between polls of the completion queue, on devices that write by themselves. A
-/// poll takes as long as many looks at memory, so a message that arrives during a poll is noticed later by
-/// that time.
+/// poll takes as long as many reads of memory, so a message that arrives during a poll is noticed only after
+/// the poll.
 constexpr int kLooks = 1024;
-/// How long the rest of a message may take to arrive after its last byte. After the first message whose rest
+/// Time that the rest of a message may take to arrive after its last byte. After the first message whose rest
 /// has not arrived, later messages get only kNextRestNs, so that a test of a thousand messages does not take
 /// hours.
 constexpr std::uint64_t kRestNs = 1'000'000'000, kNextRestNs = 10'000'000;

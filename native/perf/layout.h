@@ -19,7 +19,7 @@ class Layout {
         each_((2 * slots_ * stride_ + 4 * kLine + kPage - 1) / kPage * kPage) {}
 
   /// Without validation a queue pair has a few slots on the same pages, which stay in the caches like those
-  /// of perftest. With validation it has a slot for each message in flight, as far as memory allows.
+  /// of perftest. With validation it has a slot for each message in flight, if the memory limit allows it.
   std::uint64_t slots() const { return slots_; }
   std::size_t bytes(std::uint32_t queue_pairs) const { return queue_pairs * each_; }
 
@@ -30,7 +30,7 @@ class Layout {
   std::uint64_t in(std::uint32_t queue_pair, std::uint64_t message) const {
     return out(queue_pair, message) + slots_ * stride_;
   }
-  /// Offset of the word where the peer writes how many messages it has received.
+  /// Offset of the word in which the peer writes the number of messages that it has received.
   std::uint64_t taken(std::uint32_t queue_pair) const { return queue_pair * each_ + 2 * slots_ * stride_; }
   /// Offset of the word from which that number is written to the peer.
   std::uint64_t taken_here(std::uint32_t queue_pair) const { return taken(queue_pair) + kLine; }

@@ -13,7 +13,7 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// How long this side waits without any message from the peer.
+/// Time for which this side waits without any message from the peer.
 constexpr std::uint64_t kSilenceNs = 30'000'000'000;
 constexpr int kLookMs = 200;
 /// Number of unsuccessful polls per reading of the clock. Reading the clock takes longer than such a poll.
@@ -53,8 +53,7 @@ CpuTime cpu_time() {
 EndpointOptions Pair::needs(const PairOptions& options) {
   // Number of requests in addition to messages: the credits and the first message.
   constexpr std::uint32_t kOthers = 16;
-  // The device has not reported yet what it puts in front of messages, which is nothing or the GRH of a
-  // datagram.
+  // The device has not yet reported what it puts in front of messages: nothing, or the GRH of a datagram.
   constexpr std::uint32_t kGrhBytes = 40;
   return {.active = options.active,
           .transport = options.transport,
@@ -249,8 +248,8 @@ std::size_t Pair::poll_one(const Step& step) {
   return 0;
 }
 
-// Rare work is in functions of its own (here and in validation.cc), so that the code between a message and
-// its answer stays together: on an emulated processor each page of code costs time.
+// Rare work is in separate functions (here and in validation.cc), so that the code between a message and its
+// answer stays together; on an emulated processor each page of code costs time.
 void Pair::take(const Step* step, const Completion& completion) {
   const auto kind = static_cast<Kind>(completion.id >> kKindShift);
   const auto queue_pair = static_cast<std::uint32_t>(completion.id >> kQueueShift & kQueueMask);

@@ -5,9 +5,9 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// How long a message that a reliable device has delivered may stay unnoticed.
+/// Time for which a message that a reliable device has delivered may stay unnoticed.
 constexpr std::uint64_t kLateNs = 5'000'000'000;
-/// How long to wait for a message that may be lost.
+/// Time to wait for a message that may be lost.
 constexpr std::uint64_t kLostNs = 20'000'000;
 
 }  // namespace
@@ -21,8 +21,8 @@ bool Pair::has_all(const Step& step) {
 void Pair::serve(const Step& step) {
   const bool answers =
       step.latency && !step.measures && (step.verb == Verb::send || step.verb == Verb::write);
-  // Where the device does everything by itself, this side has nothing to wait for, and leaves the processor
-  // to others. The passive side of perftest sleeps, too.
+  // When the device does everything by itself, this side has nothing to wait for and leaves the processor to
+  // others. The passive side of perftest sleeps, too.
   const bool sleeps = options_.events || (!answers && step.verb != Verb::send && !moves_in_poll_);
   const Queue& queue = queues_[0];
   std::uint64_t next = queue.received;

@@ -143,8 +143,8 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
   shared_.events.fill();
   // A batch must have room for all events of the completions that it polls, since only events of this batch
   // may refer to a receive slot. A completion makes at most two events (the end of a bulk call, and SENT for
-  // its memory), or three when its session has just connected (SESSION_UP). Each completion may also bring
-  // the last segment of a message, which needs a free reassembly buffer.
+  // its memory), or three when its session has just connected (SESSION_UP). Each completion may also have the
+  // last segment of a message, which needs a free reassembly buffer.
   const std::uint32_t most = shared_.events.room() / (shared_.connecting != 0 ? 3 : 2);
   const std::size_t room = std::min(most, shared_.reassembled_messages.free());
   const std::size_t count = room == 0 ? 0 : poll(room);

@@ -1,7 +1,7 @@
 // A context has all sessions of one JS thread on one device, the resources that they share (shared.h), and
-// the turn that drives them. A turn is one pass through progress() and finish_turn(), once per iteration of
-// the event loop. The binding supplies the time and passes events to JS; the native tests do both without JS.
-// One thread owns a context for its whole life; nothing here is shared between threads.
+// the turn that drives them. A turn is one pass through progress() and finish_turn(); there is one per
+// iteration of the event loop. The binding supplies the time and passes events to JS; the native tests do
+// both without JS. One thread owns a context for its whole life; nothing here is shared between threads.
 //
 // A turn:  progress() → (events? JS reads them, submits) → finish_turn()
 #pragma once
@@ -67,8 +67,7 @@ class Context {
   void set_time(std::uint64_t now_ns);
   /// Sends what JS has staged. May be called at any time.
   void flush();
-  /// True when progress() has done something that finish_turn() must continue, although it has created no
-  /// event.
+  /// True when progress() has done work that finish_turn() must continue, although it has created no event.
   bool unfinished() const { return unfinished_; }
   /// Called when JS has requested something outside of a turn; the next turn continues it.
   void touch() { unfinished_ = true; }
@@ -153,7 +152,7 @@ class Context {
   bool move_bulk();
   void check_held();
 
-  // Destroyed in reverse order, so that sessions are destroyed before what they use.
+  // Members are destroyed in reverse order, so that sessions are destroyed before the objects that they use.
   Shared shared_;
   SessionTable sessions_;
   SessionRows rows_;

@@ -67,8 +67,8 @@ class Endpoint {
   virtual bool on_control(const wire::Frame& frame) = 0;
 
   // --- completions
-  /// Handles the completion of a work request. `done` says what the work request was for. For `memory_gone`
-  /// see fabric::Wc.
+  /// Handles the completion of a work request. `done` says for what purpose the work request was posted. For
+  /// `memory_gone` see fabric::Wc.
   virtual void on_done(SendQueue::Done done, bool memory_gone) = 0;
 
   // --- each turn
@@ -81,7 +81,7 @@ class Endpoint {
   /// Called for sessions in SessionSets::holding. Ends the session when its peer has kept calls or memory for
   /// too long.
   virtual void check_held() = 0;
-  /// Posts READs or WRITEs as far as the credit of FairQueue allows. Called when it is the session's turn.
+  /// Posts READs or WRITEs until the credit of FairQueue is used up. Called when it is the session's turn.
   virtual Moved move(Bulk /*kind*/, std::int64_t& /*credit*/) { return Moved::all; }
   /// Returns true when calls have data to move but the session is in no queue for that data, which is a bug.
   virtual bool out_of_line() const { return false; }
@@ -103,8 +103,8 @@ class Endpoint {
   /// Returns the number of bytes of arena memory that the call in this slot waits for, 0 when the call does
   /// not wait.
   virtual std::uint32_t awaited_bytes(std::uint32_t /*slot*/) { return 0; }
-  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when the
-  /// peer is fast enough or uses no memory.
+  /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs), or 0
+  /// when the peer is fast enough or uses no memory.
   virtual std::uint64_t late_ns() { return 0; }
   /// Reclaims the memory that the peer keeps in use. Called when other calls wait for memory and late_ns()
   /// exceeds kReclaimNs.

@@ -1,4 +1,4 @@
-// How the memory of a call is exposed to the peer: the protection modes, the pool of memory windows, and the
+// The exposure of a call's memory to the peer: the protection modes, the pool of memory windows, and the
 // references that keep the memory alive during the call. Used by the client endpoint of a session, on the
 // context's thread. The pool belongs to the context.
 #pragma once
@@ -35,7 +35,7 @@ class WindowPool {
     if (auto window = free_.take()) return std::move(*window);
     return device_.alloc_mw();
   }
-  /// Returns a window to the pool. It must be invalid, or its queue pair must be gone.
+  /// Returns a window to the pool. The window must be invalid, or its queue pair must be gone.
   void release(std::unique_ptr<fabric::MemoryWindow> window) { free_.give(std::move(window)); }
   void clear() { free_.clear(); }
 

@@ -111,7 +111,7 @@ class FairQueue {
   }
 
   Member *head_ = nullptr, *tail_ = nullptr;
-  Member* served_ = nullptr;  ///< the member whose turn it is; null once that member has left
+  Member* served_ = nullptr;  ///< the member at the head of the queue; null once that member has left
   std::size_t size_ = 0;
 };
 

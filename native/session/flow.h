@@ -2,9 +2,10 @@
 // how much may be in flight as READs, and which session moves next. Part of Shared; used by the server
 // endpoints and driven by Context, on the context's thread.
 //
-// A small frame is delayed by bulk data on the wire and in the loop. On the wire two limits bound its delay:
-// that of WRITEs which its own session posted before it (SendQueue), and that of READs of all sessions
-// (here). In the loop, where the CPU copies, the limit of copies in one turn bounds it (here).
+// A small frame is delayed by bulk data on the wire and in the loop. On the wire two limits bound the delay
+// of such a frame: the limit of WRITEs that its own session posted before it (SendQueue), and the limit of
+// READs of all sessions (here). In the loop, on fabrics where the CPU copies, the limit of copies in one turn
+// bounds the delay (here).
 #pragma once
 
 #include <algorithm>

@@ -44,7 +44,7 @@ inline constexpr std::uint32_t kCertainCancels = 5;
 inline constexpr std::uint32_t kSharedFrom = 2;
 /// Credits beyond the guaranteed ones, for all sessions of a context together.
 inline constexpr std::uint32_t kSharedBeyond = 1024;
-/// A session gets at most this number of times as many of these credits as then remain for others.
+/// A session gets at most this multiple of the additional credits that then remain for others.
 inline constexpr std::uint32_t kCreditShare = 3;
 /// A session whose peer uses all of its credits in this time gets more, and one whose peer uses less than
 /// half of them gets fewer. The time is longer than round trips, because a peer can use its credits once per
@@ -65,7 +65,7 @@ inline constexpr std::uint32_t kGatherEntriesMax = 30;
 /// within a few cache lines. (Not tuned.)
 inline constexpr std::uint32_t kInlinedBytes = 256;
 
-/// Spare bytes before the payload of every slot. They are enough for the header and extensions of any frame
+/// Spare bytes before the payload of every slot. They are enough for the header and extensions of each frame
 /// without gather entries.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
@@ -75,7 +75,7 @@ inline constexpr std::uint32_t kSlotHeadroom = 64;
 inline constexpr std::uint32_t kSlotTail = 64;
 
 /// Limit of messages, including metadata, that are sent in several SENDs, even when the device prefers a
-/// higher one. Also the size of the receiver's memory for such a message.
+/// higher one. It is also the size of the receiver's memory for such a message.
 inline constexpr std::uint32_t kSegmentedBytesMax = 32 * 1024;
 /// Limit of SENDs before the last one of such a message: all of them together are one post (kPostBatch).
 inline constexpr std::uint32_t kSegmentsMax = 31;
@@ -125,24 +125,26 @@ inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
 inline constexpr std::uint64_t kBulkPeriods = 16;
 /// While other calls wait for memory, a peer has less time: in this time it must complete kReclaimBytes.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
-/// A peer must complete this number of bytes in kReclaimNs, or everything that is left, or one part in
-/// kBulkPeriods of the memory that it keeps in use. Otherwise it loses that memory: its calls end, or its
-/// session if only that frees the memory. Requests and responses are counted separately, on the awake clock.
+/// A slow peer is one that completes less than this in kReclaimNs. It may complete less if that is all that
+/// is left, or if it is one part in kBulkPeriods of the memory that it keeps in use. Otherwise it loses that
+/// memory: its calls end, or its session if only that frees the memory. Requests and responses are counted
+/// separately, on the awake clock.
 inline constexpr std::uint64_t kReclaimBytes = 128 * 1024;
-/// How long calls must have waited for memory before a slow peer loses memory.
+/// Time for which calls must have waited for memory before a slow peer loses memory.
 inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
-/// How long a stream may keep unread large messages while other calls wait for memory. The time starts again
-/// with each message that is read.
+/// Time for which a stream may keep unread large messages while other calls wait for memory. The time starts
+/// again with each message that is read.
 inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
-/// How long a client may take to provide a reply buffer when the call has no deadline. A client whose thread
-/// is blocked or stopped for a shorter time is treated as slow.
+/// Time in which a client must provide a reply buffer when the call has no deadline. A client whose thread is
+/// blocked or stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
 /// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// The same limit where this thread copies what it posts. By calculation the copies take some 400 us.
+/// The same limit for fabrics on which this thread copies the data that it posts. By calculation the copies
+/// take some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
-/// The same limit while there are small calls. By calculation a copy of this size takes 7 us.
+/// The same limit while there are small calls. By calculation, copying this number of bytes takes 7 us.
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
 /// kSliceBytes applies for this time after a small call.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
@@ -179,24 +181,24 @@ inline constexpr std::uint32_t kDrainPollsMax = 8;
 /// Limit of submissions that JS may stage before it must flush.
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
-/// How long the caller of a cancelled call with exposed memory waits for the peer's response, which says
-/// whether the handler ran, and for the invalidation of the windows. After this time the caller is notified
-/// without them. (Soft-RoCE invalidates when everything sent before is acknowledged, and resends a lost
-/// packet after 67 ms.)
+/// Time for which the caller of a cancelled call with exposed memory waits for the invalidation of the
+/// windows and for the peer's response, which says whether the handler ran. After this time the caller is
+/// notified without them. (Soft-RoCE invalidates when everything sent before is acknowledged, and resends a
+/// lost packet after 67 ms.)
 inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
-/// How long a caller whose request memory is exposed waits for the CANCEL to arrive while the device
+/// Time for which a caller whose request memory is exposed waits for the CANCEL to arrive while the device
 /// completes nothing at all. After that time the connection counts as stuck and the session ends, because
 /// only the end of the session makes the memory safe. Longer than links and drivers take to recover
 /// (soft-RoCE: two seconds), and shorter than their retries.
 inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
-/// How long the call slot, keys and memory of a cancelled call may then be pending release. A peer whose
-/// thread is blocked or stopped for a shorter time is treated as slow; a peer that never answers loses its
-/// session.
+/// Time for which the call slot, keys and memory of a cancelled call may then be pending release. A peer
+/// whose thread is blocked or stopped for a shorter time is treated as slow; a peer that never answers loses
+/// its session.
 inline constexpr std::uint64_t kHoldLimitNs = 120'000'000'000;
-/// How often kHoldLimitNs is checked.
+/// Interval at which kHoldLimitNs is checked.
 inline constexpr std::uint64_t kHoldCheckNs = 100'000'000;
 
-/// How long frames may wait for credits without the peer returning one. A peer whose thread is blocked or
+/// Time for which frames may wait for credits while the peer returns none. A peer whose thread is blocked or
 /// stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
 /// The same limit while no send slot is free, because waiting frames hold slots, which all sessions of the
@@ -209,18 +211,19 @@ inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 
 /// Minimum number of chunks of an arena.
 inline constexpr std::size_t kArenaChunksMin = 64;
-/// Limit of bulk transfers that wait for arena memory, per context; further ones are refused.
+/// Limit of bulk transfers that wait for arena memory, per context. Further transfers are refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
-/// How long a transfer may wait at the head of the queue. It is longer than handlers keep large messages. It
-/// is shorter than most time limits of calls, so that the caller's error names the memory as the cause.
+/// Time for which a transfer may wait at the head of the queue. It is longer than handlers keep large
+/// messages. It is shorter than most time limits of calls, so that the caller's error names the memory as the
+/// cause.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
 /// Time between two checks of the queue counts only up to this limit, because a thread that was busy or
 /// stopped could not release memory.
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
-/// Overflow slots behind the receives, for the metadata of requests that have waited for memory; also the
-/// limit of such requests that a session fetches at once.
+/// Overflow slots behind the receives, for the metadata of requests that have waited for memory. Their number
+/// also limits the requests of this kind that a session fetches at once.
 inline constexpr std::uint32_t kOverflowSlots = 4;
 
 /// Longest text of an error response, in bytes.

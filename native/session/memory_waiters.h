@@ -34,7 +34,7 @@ class MemoryWaiters {
     return false;
   }
 
-  /// Retries calls in order, and refuses those that have waited too long. Returns true when a call has waited
+  /// Retries calls in order, and refuses calls that have waited too long. Returns true when a call has waited
   /// so long that the application should be warned.
   bool retry(SessionTable& sessions, std::uint64_t now_ns);
 

@@ -2,7 +2,8 @@
 // all data in flight, or a certain amount of it. Used by ReadsUnderWay and AnswersUnderWay, on the context's
 // thread.
 //
-// Counting completions would not be enough: a peer that sends one byte now and then also completes something.
+// A count of completions would not be enough: a peer that sends a single byte from time to time also
+// completes something.
 #pragma once
 
 #include <cstdint>

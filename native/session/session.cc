@@ -152,8 +152,8 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  // The frame is counted before anything is copied: with shared receives only credits limit what a peer
-  // occupies here.
+  // The frame is counted before anything is copied, because with shared receives only credits limit the
+  // memory that a peer occupies here.
   const auto copy = send_->count_received() ? receives_.readable(slot, wc) : std::nullopt;
   if (!copy) return protocol_error("frame beyond the credits");
   on_frame(*copy, wc.bytes, wc.invalidated_rkey);
@@ -274,7 +274,7 @@ bool Session::finish_turn() {
 }
 
 /// The next iteration posts two things: receives that were read while bulk data moved, and work requests that
-/// the queue pair has not accepted yet. Requests and invalidations may wait for something that no completion
+/// the queue pair has not accepted yet. Requests and invalidations may wait for resources that no completion
 /// of this session frees.
 SetBits Session::due() const {
   const SetBits due = endpoint_->due() | due_if(has_unposted(), kTouched) |

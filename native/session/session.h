@@ -22,8 +22,8 @@ namespace rdma_rpc::session {
 
 class Session final : public Link {
  public:
-  /// Returns why no session is possible on such a device, whatever its options are; "" when a session is
-  /// possible.
+  /// Returns why no session is possible on such a device, whatever its options are, or "" when a
+  /// session is possible.
   static std::string why_unfit(const fabric::Capabilities& can, bool sealed = false);
   /// Returns null, with the reason in `error`, when the device refuses a resource.
   static std::unique_ptr<Session> open(Shared& shared, std::uint32_t number, const SessionOptions& options,
@@ -85,7 +85,7 @@ class Session final : public Link {
   /// Ends the session when a cancelled call has been pending release for too long, or when the peer makes no
   /// progress with bulk data.
   void check_held();
-  /// Posts READs or WRITEs as far as the credit of FairQueue allows. Called when it is the session's turn.
+  /// Posts READs or WRITEs until the credit of FairQueue is used up. Called when it is the session's turn.
   Moved move(Bulk kind, std::int64_t& credit);
   /// True while prepared requests or receives wait for another turn.
   bool has_unposted() const { return unposted_ || receives_.has_consumed(); }

@@ -42,8 +42,8 @@ struct BoundaryArrays {
   std::vector<std::int32_t> control, submissions, events, free_slots, session_slots;
 };
 
-/// Resources that the device or the system may refuse. They are allocated before the context, which itself
-/// cannot be refused.
+/// Resources that the device or the system may refuse. They are allocated before the context, because the
+/// allocation may fail and the creation of the context must not.
 struct Resources {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<fabric::CompletionQueue> cq;
@@ -87,7 +87,7 @@ struct Shared {
   /// Why the system refused memory to the last call that failed with Reason no_memory or registration; empty
   /// when the system was not the cause.
   std::string refusal{};
-  /// The time of the current turn.
+  /// The time at which the current turn began.
   std::uint64_t now_ns = 0;
   /// A clock that runs only while this thread runs (kAwakeStepNs), for limits of a peer's time.
   std::uint64_t awake_ns = 0;

@@ -24,8 +24,8 @@ inline std::uint32_t time_of(std::uint64_t now_ns) {
 }
 
 inline constexpr std::uint32_t kBucketsPerOctave = 8, kOctaves = 27;
-/// The first bucket holds calls shorter than one unit, the last one all calls longer than the other buckets
-/// cover.
+/// The first bucket has the calls that are shorter than one unit, and the last one has all calls that are
+/// longer than those of the other buckets.
 inline constexpr std::uint32_t kLatencyBuckets = 1 + kBucketsPerOctave * kOctaves;
 
 /// Returns the bucket of a call that took this number of units. Below 8 units some buckets stay empty,
@@ -45,10 +45,10 @@ struct MethodRow {
   char name[kMethodNameBytes];
 };
 
-/// Number of entries of a context. The last two, one for each side, are shared by calls without an entry of
-/// their own.
+/// Number of entries of a context. The last two entries, one for each side, are for calls whose method has no
+/// entry.
 inline constexpr std::uint32_t kMethodRows = 128;
-/// The id of those two entries, which no method has.
+/// The id of these two entries; no method has it.
 inline constexpr std::uint64_t kOtherMethods = std::uint64_t{1} << 32;
 /// Limit of names kept for methods that have not been called.
 inline constexpr std::size_t kMethodNamesMax = 8192;

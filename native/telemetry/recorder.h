@@ -3,8 +3,8 @@
 // same events are USDT probes (probes.h). Called by sessions at each protocol step, on the context's thread.
 // The cost of an event is writing an entry of 32 bytes. Other processes only read.
 //
-// The time of an event is that of its event-loop iteration. Reading a clock would cost more than writing the
-// entry, and within an iteration the order is sufficient. The recorder is always on, because failures are
+// The time of an event is the time of its event-loop iteration. Reading a clock would cost more than writing
+// the entry, and within an iteration the order is sufficient. The recorder is always on, because failures are
 // seldom expected.
 #pragma once
 

@@ -30,8 +30,8 @@ set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
 # Headers that nearly every file includes take most of a test's compile time. They are compiled once for the
 # parts and once for the programs, whose flags differ. The library uses these precompiled headers only with
-# sanitizers. Without sanitizers the library is also the addon's: its files must include what they use, and
-# files that were compiled for the addon are not compiled again for the tests.
+# sanitizers. Without sanitizers this library is also linked into the addon, so its files must include all
+# headers that they use; files that were compiled for the addon are not compiled again for the tests.
 set(often <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory> <optional> <random> <set> <span>
           <string> <thread> <unordered_map> <vector>)
 if(RDMA_RPC_SANITIZE)
@@ -106,7 +106,8 @@ file(GLOB verbs_session_sources CONFIGURE_DEPENDS ${session_test}/verbs/*.cc)
 add_executable(verbs_session_test ${verbs_session_sources})
 target_link_libraries(verbs_session_test PRIVATE session_sides session_device_suite)
 
-# Tests of what only real devices can show: faults of the wire, of processes, of peers that lie, of resources.
+# Tests of faults that only real devices can show: faults of the wire, of processes, of lying peers, and of
+# resources.
 file(GLOB faults_sources CONFIGURE_DEPENDS ${faults_test}/*.cc ${faults_test}/devices/*.cc ${faults_test}/peer/*.cc)
 add_executable(verbs_faults_test ${faults_sources})
 target_link_libraries(verbs_faults_test PRIVATE session_sides session_scripted_peer)

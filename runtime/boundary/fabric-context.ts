@@ -102,8 +102,8 @@ export class FabricContext {
       try {
         this.#handle(events[at + Ev.kind]!, session, at, events);
       } catch (error) {
-        // Only an error of this library arrives here, because errors of user code are caught where that code
-        // is called. It ends the session and leaves the process running.
+        // Only an error of this library arrives here, because the code that calls user code catches the
+        // errors of user code. It ends the session and leaves the process running.
         warnOfFault(error);
         if (this.sessions.ownerOf(session) !== undefined) this.native.closeSession(session, 'internal error');
       }

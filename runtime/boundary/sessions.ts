@@ -50,7 +50,7 @@ export class Sessions {
   /** The addresses of clients' sessions that are not connected yet, as texts. */
   readonly #dialling = new Map<number, string>();
   /**
-   * Sessions of servers whose client is in the same context, on a fabric that copies what a client sends to
+   * Sessions of servers whose client is in the same context, on a fabric that copies the client's messages to
    * the arena.
    */
   readonly #loops = new Set<number>();

@@ -63,8 +63,8 @@ export interface ChannelOptions extends FabricOptions {
   /** How the reports of servers become weights with `weighted-round-robin`. */
   loadReports?: LoadReports;
   /**
-   * Zone of this client. Servers of the same zone are preferred; calls go to other zones as far as too few
-   * of them are ready. Default: none, zones do not matter.
+   * Zone of this client. Servers of the same zone are preferred. Calls go to other zones when too few servers
+   * of this zone are ready. Default: none, zones do not matter.
    */
   zone?: string;
   /** Uses only some of the servers, others than most other clients. Default: all. */
@@ -76,7 +76,7 @@ export interface ChannelOptions extends FabricOptions {
   connectionsPerAddress?: number;
   /**
    * Takes no calls to servers whose health service does not say that they serve: `healthCheck()` of
-   * `rdma-rpc/health`. No effect with `pick-first`. Default: none.
+   * `rdma-rpc/health`. Has no effect with `pick-first`. Default: none.
    */
   healthCheck?: HealthCheck;
   /**
@@ -88,8 +88,8 @@ export interface ChannelOptions extends FabricOptions {
   resolveMinMs?: number;
   /**
    * Defaults of calls, policy and retry budget in the form of gRPC's service configuration: an object, or the
-   * path of a JSON file that is read again when it changes. Default: that of the resolver's addresses, if
-   * they have one.
+   * path of a JSON file that is read again when it changes. Default: the configuration in the resolver's
+   * addresses, if they have one.
    */
   serviceConfig?: ServiceConfig | string;
   /** Time limit of calls without their own. Default: none. */

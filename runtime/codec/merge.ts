@@ -17,9 +17,9 @@ export function clone<T, Init>(type: MessageType<T, Init>, message: Init): T {
 }
 
 /**
- * Merges `source` into `target` and returns `target`. The result is that of decoding both encodings one after
- * the other: set fields of `source` replace those of `target`, lists are appended, and maps and messages are
- * merged. The result shares nothing with `source`.
+ * Merges `source` into `target` and returns `target`. The result equals the result of decoding both encodings
+ * one after the other: set fields of `source` replace those of `target`, lists are appended, and maps and
+ * messages are merged. The result shares nothing with `source`.
  */
 export function merge<T, Init>(type: MessageType<T, Init>, target: T, source: Init): T {
   mergeInto(type as MessageType<object>, target as object, source as object, 0);

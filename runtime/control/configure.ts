@@ -28,7 +28,7 @@ export interface RuntimeOptions {
   /** Time after which an unused registration ends. Default 10 s. */
   mrCacheIdleMs?: number;
   /**
-   * Which memory of this thread peers can access. `auto` (default): memory windows where the device has them,
+   * The memory of this thread that peers can access. `auto` (default): memory windows if the device has them,
    * otherwise staging memory. `staging`: always staging memory. `shared`: all registered memory, for as long
    * as a connection lasts. This is the fastest mode, and is only for trusted peers.
    */

@@ -245,7 +245,7 @@ const integer =
 const text: Check = (value) =>
   typeof value === 'string' && Buffer.byteLength(value) <= controlTextBytes
     ? undefined
-    : `not a text of at most ${controlTextBytes} bytes`;
+    : `must be a string of at most ${controlTextBytes} bytes`;
 const flag: Check = (value) => (typeof value === 'boolean' ? undefined : 'must be true or false');
 const blob: Check = (value) =>
   value instanceof Uint8Array && value.byteLength > 0 && value.byteLength <= fabricAddressBytes

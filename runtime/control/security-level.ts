@@ -16,8 +16,8 @@ export interface SecurityOptions {
   /**
    * The lowest accepted security level of a session. A session with a lower level is refused. `peer`: the
    * other side was verified by its certificate or by the kernel. `bound`: in addition, the queue pair is
-   * proved to belong to the other side. `sealed`: in addition, nobody else can read or change the traffic; a
-   * session is sealed when either side requires `sealed`. A channel that requires `bound` or `sealed` also
+   * proved to belong to the other side. `sealed`: in addition, no other party can read or change the traffic.
+   * A session is sealed when either side requires `sealed`. A channel that requires `bound` or `sealed` also
    * requires a verified server. On a server, this option does not require verified clients: `tls` with a
    * `ca`, `allow` and `authenticate` decide which clients are admitted. Default: `none`.
    */

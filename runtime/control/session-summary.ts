@@ -20,7 +20,7 @@ export interface SessionSummary {
   /**
    * The security level. `none`: the network must be trusted. `peer`: the identity of the other side was
    * verified when it connected. `bound`: the queue pair is proved to belong to the side with which the
-   * handshake was made. `sealed`: in addition, nobody but the two sides can read or change the traffic.
+   * handshake was made. `sealed`: in addition, only the two sides can read or change the traffic.
    */
   readonly security: SecurityLevel;
   readonly fabric: FabricName;
@@ -29,9 +29,9 @@ export interface SessionSummary {
   /** Port of the device, or 0 for a device without ports. */
   readonly port: number;
   /**
-   * Which memory of this side the peer can access. `window`: the memory of calls in flight, through keys that
-   * last one call. `staging`: staging memory of this session, for example because the device has no windows.
-   * `shared`: all registered memory of the context.
+   * The memory of this side that the peer can access. `window`: the memory of calls in flight, through keys
+   * that last one call. `staging`: staging memory of this session, for example because the device has no
+   * windows. `shared`: all registered memory of the context.
    */
   readonly exposure: SessionInfo['security'];
   readonly callsInFlight: number;

@@ -4,8 +4,8 @@
  */
 
 /**
- * A port of an RDMA device, and an index of its GID table. Each has eight bits in libibverbs. By default they
- * are chosen by the address of the sideband connection.
+ * A port of an RDMA device, and an index of its GID table. Each has eight bits in libibverbs. By default,
+ * device and GID are chosen by the address of the sideband connection.
  */
 export const verbsPort = { default: undefined, min: 1, max: 255 } as const;
 export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;

@@ -21,8 +21,8 @@ export function textOf(thrown: unknown): string {
 }
 
 /**
- * Returns a promise for a thenable, or undefined for any other value. Reads `then` once. Throws what a getter
- * or a proxy throws.
+ * Returns a promise for a thenable, or undefined for any other value. Reads `then` once. Rethrows the errors
+ * of a getter or a proxy.
  */
 export function promiseOf(value: unknown): Promise<unknown> | undefined {
   if (typeof value !== 'object' || value === null) return undefined;

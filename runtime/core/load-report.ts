@@ -8,13 +8,13 @@ import { Buffer } from 'node:buffer';
 /** The metadata key of reports. */
 export const loadReportKey = 'endpoint-load-metrics-bin';
 
-/** What a server says about its load. All values are at least 0; names and meanings are those of ORCA. */
+/** The load that a server reports. All values are at least 0; names and meanings are those of ORCA. */
 export interface LoadReport {
   /** Share of the CPU time that the server may use; more than 1 beyond a soft limit. */
   readonly cpuUtilization?: number;
   /** Share of the memory, from 0 to 1. */
   readonly memUtilization?: number;
-  /** What this call has cost, in units of the application. */
+  /** The cost of this call, in units of the application. */
   readonly requestCost?: Readonly<Record<string, number>>;
   /** Shares of other resources, from 0 to 1. */
   readonly utilization?: Readonly<Record<string, number>>;
@@ -134,12 +134,12 @@ class Fields {
 }
 
 /**
- * Returns what a report says; undefined for malformed bytes. Values below 0, and those that are no numbers,
- * count as 0, and so do missing ones.
+ * Returns the report, or undefined for malformed bytes. Values below 0, values that are not numbers, and
+ * missing values count as 0.
  */
 export function decodeLoadReport(bytes: Uint8Array): DecodedLoad | undefined {
   const fields = new Fields(bytes);
-  /** By field number. */
+  /** The names of the fields, by field number. */
   const known = new Float64Array(10);
   while (fields.left) {
     const tag = fields.varint();

@@ -237,8 +237,8 @@ export function decodeResponseMetadata(bytes: Uint8Array, at: number, end: numbe
 }
 
 /**
- * Returns where the first value of `key` begins in bytes that `metadataFault` has accepted; -1 when they have
- * none. The two bytes before it are its length.
+ * Returns the position of the first value of `key` in bytes that `metadataFault` has accepted, or -1 when
+ * they have none. The two bytes before it are its length.
  */
 export function valueStart(bytes: Uint8Array, key: Uint8Array): number {
   for (let at = 0; at < bytes.length; ) {

@@ -184,7 +184,8 @@ function isPlain(metadata: object): metadata is Metadata {
 }
 
 /**
- * Returns the current entries of `metadata`. The caller must not change them. Throws what a subclass throws.
+ * Returns the current entries of `metadata`. The caller must not change them. Rethrows the errors of a
+ * subclass.
  */
 export function entriesNow(metadata: Iterable<readonly [string, MetadataValue]>): MetadataEntries {
   if (isPlain(metadata)) return entriesOf(metadata);

@@ -36,9 +36,9 @@ export type OptionRule =
   | { readonly kind: 'pem' }
   /** A PEM value or a list of them. */
   | { readonly kind: 'pems' }
-  /** An object that is checked where it is used, or a function that returns such an object. */
+  /** An object that is checked by the code that uses it, or a function that returns such an object. */
   | { readonly kind: 'source' }
-  /** An object that is checked where it is used, or the path of a file. */
+  /** An object that is checked by the code that uses it, or the path of a file. */
   | { readonly kind: 'config' }
   | { readonly kind: 'function' }
   /** A list of functions. The default is an empty list. */
@@ -54,7 +54,9 @@ export type OptionRules = Readonly<Record<string, OptionRule>>;
 export function checkedTimeMs(where: string, value: unknown): number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
     disown(value);
-    throw new RangeError(`${where}: ${String(value)} is no time in ms; give a finite number of at least 0`);
+    throw new RangeError(
+      `${where}: ${String(value)} is not a time in ms; give a finite number of at least 0`,
+    );
   }
   return value;
 }
@@ -73,7 +75,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
         // The error text quotes a string, because a string such as `'4096'` would otherwise look like a
         // number in the range.
         if (typeof value === 'string')
-          throw new RangeError(`${where}: '${value}' is no number: give ${range}`);
+          throw new RangeError(`${where}: '${value}' is a string, not a number; give ${range}`);
         throw new RangeError(`${where}: ${String(value)} is not ${range}`);
       }
       return value;
@@ -90,12 +92,14 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       return checkedTimeMs(where, value);
     case 'text':
       if (typeof value !== 'string' || Buffer.byteLength(value) > rule.maxBytes) {
-        throw new TypeError(`${where}: not a text of at most ${rule.maxBytes} bytes`);
+        throw new TypeError(`${where}: must be a string of at most ${rule.maxBytes} bytes`);
       }
       return value;
     case 'choice':
       if (typeof value !== 'string' || !rule.values.includes(value)) {
-        throw new RangeError(`${where}: ${String(value)} is none of ${rule.values.join(', ')}`);
+        throw new RangeError(
+          `${where}: ${String(value)} is not allowed; use one of ${rule.values.join(', ')}`,
+        );
       }
       return value;
     case 'integers':
@@ -107,7 +111,7 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       return value;
     case 'pem':
       if (typeof value !== 'string' && !isUint8Array(value))
-        throw new TypeError(`${where}: takes PEM, as a text or bytes`);
+        throw new TypeError(`${where}: must be PEM, as a string or bytes`);
       return value;
     case 'pems':
       for (const each of Array.isArray(value) ? (value as unknown[]) : [value])
@@ -115,23 +119,23 @@ export function checkedValue(where: string, rule: OptionRule, value: unknown): u
       return value;
     case 'source':
       if ((typeof value !== 'object' || value === null) && typeof value !== 'function')
-        throw new TypeError(`${where}: takes an object, or a function that returns one`);
+        throw new TypeError(`${where}: must be an object, or a function that returns one`);
       // A list or a Map would be treated as an object without the intended names.
       if (Symbol.iterator in value)
         throw new TypeError(
-          `${where}: takes an object with names, such as { name: … }, or a function, and this is ${kindOf(value)}`,
+          `${where}: must be an object with names, such as { name: … }, or a function, but is of type ${kindOf(value)}`,
         );
       return value;
     case 'config':
       if (typeof value !== 'string' && (typeof value !== 'object' || value === null))
-        throw new TypeError(`${where}: takes an object, or the path of a file`);
+        throw new TypeError(`${where}: must be an object, or the path of a file`);
       return value;
     case 'function':
-      if (typeof value !== 'function') throw new TypeError(`${where}: not a function`);
+      if (typeof value !== 'function') throw new TypeError(`${where}: must be a function`);
       return value;
     case 'functions':
       if (!Array.isArray(value) || value.some((each) => typeof each !== 'function')) {
-        throw new TypeError(`${where}: not a list of functions`);
+        throw new TypeError(`${where}: must be a list of functions`);
       }
       return [...value];
     case 'choices':
@@ -152,7 +156,7 @@ function checkedChoices(where: string, values: readonly string[], default_: stri
   if (wrong !== undefined || list.length === 0 || new Set(list).size !== list.length) {
     const what = wrong === undefined ? JSON.stringify(value) : String(wrong);
     throw new RangeError(
-      `${where}: ${what} is neither one of ${[default_, ...values].join(', ')} nor a list of these without repetition`,
+      `${where}: ${what} is not allowed; use '${default_}', or one or more of ${values.join(', ')}, each at most once`,
     );
   }
   return value;
@@ -176,7 +180,7 @@ function checkObject(what: string, given: unknown): asserts given is object {
   if (isObject && !(Symbol.iterator in given)) return;
   disown(given);
   const shown = isObject ? kindOf(given) : String(given);
-  throw new TypeError(`${what}: takes an object with options, and this is ${shown}`);
+  throw new TypeError(`${what}: must be an object with options, but is ${shown}`);
 }
 
 /** The options of each function, for errors about an option given to the wrong function. */
@@ -232,7 +236,9 @@ function checkLevel(what: string, given: object, rules: OptionRules): void {
     if (Object.hasOwn(rules, name)) continue;
     for (const [outer, rule] of Object.entries(rules))
       if (rule.kind === 'options' && Object.hasOwn(rule.rules, name))
-        throw new TypeError(`${what}: ${name} is an option of ${outer}: ${outer}: { ${name}: … }`);
+        throw new TypeError(
+          `${what}: ${name} belongs inside the option ${outer}: write ${outer}: { ${name}: … }`,
+        );
   }
 }
 

@@ -54,8 +54,8 @@ async function countersOf(device: string, folder: string): Promise<DeviceCounter
 }
 
 /**
- * Reads the counters of the RDMA devices of this machine, or of those that `devices` names, in the order of
- * their names and ports. The list is empty when there is no device. Values only grow until the driver is
+ * Reads the counters of the RDMA devices of this machine, or only of the devices in `devices`, in the order
+ * of their names and ports. The list is empty when there is no device. Values only grow until the driver is
  * loaded again. Counters that a driver does not have are omitted. `root` is the folder of the devices.
  */
 export async function readDeviceCounters(

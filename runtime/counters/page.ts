@@ -22,7 +22,7 @@ export interface SessionCounters {
   readonly state: 'connecting' | 'ready' | 'ending';
   readonly side: 'client' | 'server';
   readonly number: number;
-  /** Describes the other side, for display. A part of it is what the peer says about itself. */
+  /** Describes the other side, for display. Some of these facts come from the peer itself. */
   readonly peer: string;
   /**
    * The session's security, like `session.security` of a channel. Undefined until the handshake is complete,
@@ -302,7 +302,7 @@ export function contextIn(bytes: Uint8Array, id: number): ContextCounters | unde
   }
 }
 
-/** The context that the events of a page belong to, and where the events are. */
+/** The context to which the events of a page belong, and the position of the events. */
 export interface EventsOf {
   readonly fabric: string;
   readonly device: string;

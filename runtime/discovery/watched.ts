@@ -1,6 +1,6 @@
 /**
- * A resolver whose source is watched: it lists the servers, then pushes each change. Used by etcd and
- * kubernetes; in the root context, on the JS thread of its channels. One watch serves all channels that have
+ * A resolver whose source is watched. It lists the servers, and then pushes each change. Used by etcd and
+ * kubernetes, in the root context, on the JS thread of its channels. One watch serves all channels that have
  * the same resolver. While the source fails, `resolve` rejects, so that the channels mark their servers as
  * stale and keep them.
  */
@@ -43,8 +43,8 @@ export const registryBackoff = (): Backoff => {
 };
 
 /**
- * Returns the server of one entry of a registry; undefined for an entry that has no valid address, weight,
- * zone or attribute, which must not make the others unusable.
+ * Returns the server of one entry of a registry, or undefined for an entry with an invalid address, weight,
+ * zone or attribute. Such an entry must not make the other entries unusable.
  */
 export function usable(entry: ServerAddress): Server | undefined {
   try {
@@ -61,7 +61,7 @@ class Watched implements Resolver {
   #running: AbortController | undefined;
   /** The last list; undefined before the first one. */
   #servers: Servers | undefined;
-  /** Why the source cannot be followed now. */
+  /** Why the source cannot be followed now; undefined when it can. */
   #fault: { readonly error: unknown } | undefined;
   /** Wakes callers of `resolve` that wait for the first list. */
   #waiting: (() => void)[] = [];
@@ -84,7 +84,7 @@ class Watched implements Resolver {
   }
 
   watch(onChange: Listener): () => void {
-    // Each caller has a listener of its own, also when it gives the same function twice.
+    // Each caller gets its own listener, even when it passes the same function twice.
     const listener: Listener = (servers) => onChange(servers);
     this.#listeners.add(listener);
     if (this.#running === undefined) {
@@ -127,7 +127,7 @@ class Watched implements Resolver {
     }
   }
 
-  /** The list may have changed since, so the channels resolve again, which rejects. */
+  /** The list may be outdated now, so make the channels resolve again, which rejects. */
   #failed(error: unknown): void {
     const first = this.#fault === undefined;
     this.#fault = { error };
@@ -135,7 +135,7 @@ class Watched implements Resolver {
     if (first) for (const listener of [...this.#listeners]) listener();
   }
 
-  /** For callers without a watch. */
+  /** Used by callers without a watch. */
   #listOnce(signal: AbortSignal): Promise<Servers> {
     const done = new AbortController();
     return new Promise<Servers>((resolve, reject) => {

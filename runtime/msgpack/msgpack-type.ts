@@ -98,7 +98,7 @@ function decodeLifted(typeName: string, source: Source, at: number, end: number)
 
 /**
  * Returns the codec for values of type `T`. `typeName` is for error texts. The form of a peer's values is
- * checked, but not that they are of type `T`.
+ * checked; that they are of type `T` is not checked.
  */
 export function msgpackType<T>(typeName: string): MessageType<T, T> {
   return messageType<T, T>({
@@ -111,8 +111,8 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
     encodeTo: (message: T, writer: Writer, at: number, limit: number = writer.bytes.length): number => {
       const lifted: Lifted[] = [];
       const apart = writer.gatherBytes !== Number.POSITIVE_INFINITY;
-      // Measure first, because it costs less than packing a large message in vain. With out-of-line binaries,
-      // `bound` has already been called.
+      // Measure first, because measuring costs less than packing a large message that is then refused. With
+      // out-of-line binaries, `bound` has already been called.
       const measure = new Measure(typeName);
       if (!apart && at + measure.of(message, writer) > limit) return noRoom(writer, at);
       const rest = apart || measure.odd ? lift(message, writer.gatherBytes, lifted) : message;

@@ -1,5 +1,6 @@
 /**
- * Tells the addon what it must know about the JS runtime. native.ts uses it once, when it loads the addon.
+ * Tells the addon the facts that it must know about the JS runtime. native.ts uses it once, when it loads the
+ * addon.
  */
 
 /** The facts about the JS runtime that a context needs. */
@@ -10,8 +11,8 @@ export interface RuntimeNeeds {
    */
   loop?: 'libuv' | 'thread';
   /**
-   * What reports that a block's ArrayBuffer was collected: the finalizer of its memory, or the finalizer of
-   * the object. Default `memory`.
+   * The finalizer that reports that a block's ArrayBuffer was collected: that of its memory, or that of the
+   * object. Default `memory`.
    */
   collected?: 'memory' | 'object';
 }
@@ -20,9 +21,9 @@ export interface RuntimeNeeds {
 const oldest = { bun: [1, 4], deno: [2, 9] } as const;
 
 /**
- * Returns what a context must know of the JS runtime; for Node this is empty. Bun ends the process in
- * `uv_poll_init`, and Deno calls back from libuv without a handle scope, so a separate thread waits in these
- * runtimes. Deno reports the end of an ArrayBuffer only to finalizers of the object.
+ * Returns the facts that a context must know about the JS runtime; for Node this is empty. Bun ends the
+ * process in `uv_poll_init`, and Deno calls back from libuv without a handle scope, so a separate thread
+ * waits in these runtimes. Deno reports the end of an ArrayBuffer only to finalizers of the object.
  *
  * Throws an error of one sentence on a version that is too old.
  */

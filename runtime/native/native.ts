@@ -113,7 +113,7 @@ export interface NativeContext {
    * Connects the session to the peer's address blob. Returns '' when the session is connected or connecting.
    * A sessionUp or sessionDown event then reports the result, and calls may be submitted meanwhile. Otherwise
    * returns why the session cannot connect; it is then useless and must be closed. For tcp, `host` (a numeric
-   * address) and `port` say where the passive side's server listens. For shm-fd, `host` is the path of that
+   * address) and `port` are the address of the passive side's server. For shm-fd, `host` is the path of that
    * server's unix socket. `words` are this side's secret word and the peer's, 16 bytes each. On fabrics whose
    * connection setup exchanges a message, this side sends its own word and accepts only a peer that sends the
    * other word.
@@ -365,9 +365,9 @@ export function loadNative(): NativeModule {
 }
 
 /**
- * Returns the addon, or undefined where it cannot be loaded, for code that can do without it. A failed
- * attempt is not repeated. Code that needs the addon calls `loadNative()`, which throws the reason when the
- * addon cannot be loaded.
+ * Returns the addon, or undefined when it cannot be loaded, for code that can do without it. A failed attempt
+ * is not repeated. Code that needs the addon calls `loadNative()`, which throws the reason when the addon
+ * cannot be loaded.
  */
 export function nativeIfLoads(): NativeModule | undefined {
   if (isMissing) return undefined;

@@ -74,8 +74,8 @@ export interface NativeOptions extends RuntimeNeeds {
   mrCacheIdleMs: number;
   /**
    * How peers access memory. `auto` (default): through memory windows, or through copies in staging memory
-   * when the device has no windows. `staging`: always through copies. `shared`: with the keys of whole
-   * registrations, for trusted peers.
+   * when the device has no windows. `staging`: always through copies. `shared`: peers get the keys of whole
+   * registrations; only for trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /** Largest staging memory of each session, in bytes. */
@@ -150,7 +150,7 @@ export interface SessionOptions {
 }
 
 export interface SessionInfo {
-  /** Name of the device, or the name of the fabric where the fabric has only one device. */
+  /** Name of the device, or the name of the fabric when the fabric has only one device. */
   device: string;
   /** Port of the device, or 0 for devices without ports. */
   port: number;

@@ -5,7 +5,7 @@
 /** The part of the package that works without the addon (docs/guides/testing.md). */
 export const worksWithoutAddon = 'messages, JSON, the generator and createInProcessChannel() work without it';
 
-/** Where the process runs. */
+/** The place where the process runs. */
 export interface Host {
   /** Version of glibc, or undefined where the C library is not glibc. */
   readonly glibc: string | undefined;
@@ -46,7 +46,7 @@ function whoForbids(): string | undefined {
   return undefined;
 }
 
-/** Returns the same for a file that RDMA_RPC_ADDON names. */
+/** Returns the remedy for a file that RDMA_RPC_ADDON names. */
 export function whyNotNamed(path: string, why: string): string {
   const forbidden = whoForbids();
   if (forbidden !== undefined) return `rdma-rpc: ${path} does not load (${why}). ${forbidden}`;

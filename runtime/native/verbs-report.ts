@@ -16,7 +16,7 @@ export interface VerbsPort {
   lid: number;
   gids: VerbsGid[];
 }
-/** The capabilities of a device, tested by use where that is possible. */
+/** The capabilities of a device, tested by use if that is possible. */
 export interface VerbsCapabilities {
   maxInline: number;
   maxSge: number;

@@ -76,7 +76,7 @@ export const Ev = {
   /** EVICTED: the high word of the buffer's key. */
   keyHigh: 3,
   /**
-   * Where the message is. 0: it has no message. Above 0: in the arena block of that number, one reference to
+   * Where the message is; 0 when there is none. Above 0: in the arena block of that number, one reference to
    * which now belongs to JS. -1: in the receive slot. -2: in `reassembledMessages`, with the metadata in the
    * receive slot.
    */
@@ -87,8 +87,8 @@ export const Ev = {
    */
   offset: 5,
   /**
-   * For a message in an arena block, where it begins at the block's start: 1 for the aligned layout,
-   * otherwise 0.
+   * 1 for a message in an arena block with the aligned layout, which begins at the block's start; otherwise
+   * 0.
    */
   aligned: 5,
   metadataBytes: 6,

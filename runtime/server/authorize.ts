@@ -32,12 +32,12 @@ function checkedTable(given: object): ReadonlyMap<string, ReadonlySet<string>> {
   for (const [name, value] of Object.entries(given) as [string, unknown][]) {
     if (!key.test(name)) {
       throw new TypeError(
-        `createServer: authorize: ${JSON.stringify(name)} is no 'package.Service/Method', 'package.Service/*' or '*'`,
+        `createServer: authorize: the key ${JSON.stringify(name)} must be 'package.Service/Method', 'package.Service/*' or '*'`,
       );
     }
     const identities: unknown[] = Array.isArray(value) ? value : [value];
     if (identities.some((each) => typeof each !== 'string'))
-      throw new TypeError(`createServer: authorize: ${name}: takes an identity or a list of them`);
+      throw new TypeError(`createServer: authorize: ${name}: must be an identity or a list of identities`);
     const named = new Set(identities as string[]);
     checkWhole(
       `createServer: authorize: ${name}`,
@@ -105,7 +105,10 @@ export class Authorization {
     this.#warned = true;
     for (const service of unknown) {
       const meant = slipOf(service, known);
-      const next = meant === undefined ? 'add it before listen(), or take it out' : `did you mean ${meant}?`;
+      const next =
+        meant === undefined
+          ? 'add it before listen(), or remove it from the table'
+          : `did you mean ${meant}?`;
       warn(`authorize: there is no service ${service} on this server; ${next}`);
     }
   }
@@ -128,7 +131,7 @@ export class Authorization {
     this.#onDenied({ peer, method });
     return new RpcError(
       Status.PERMISSION_DENIED,
-      `${method}: this client may not call it (option authorize of the server)`,
+      `${method}: this client is not allowed to call this method (option authorize of the server)`,
     );
   }
 
@@ -165,7 +168,7 @@ function decided(decide: AuthorizeFunction, peer: PeerInfo, method: string): unk
 
 function withinTime(decision: Promise<unknown>, method: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
-    const late = `${method}: authorize has not answered within ${authorizeMs} ms`;
+    const late = `${method}: the function authorize of the server has not decided within ${authorizeMs} ms; try again later`;
     const timer = setTimeout(() => reject(new RpcError(Status.UNAVAILABLE, late)), authorizeMs);
     decision.then(resolve, (error: unknown) => reject(faultOf(error))).finally(() => clearTimeout(timer));
   });

@@ -23,7 +23,9 @@ export interface AcceptedSession extends Pick<SessionSummary, 'fabric' | 'securi
 /** Reported when a connection has got no session. */
 export interface RefusedSession {
   readonly accepted: false;
-  /** What was known about the peer at the time of the refusal. It contains at least the address. */
+  /**
+   * The facts about the peer that were known at the time of the refusal. It contains at least the address.
+   */
   readonly peer: PeerInfo;
   readonly code: StatusCode;
   /** The reason as in the server's log. The client may have got a shorter reason. */

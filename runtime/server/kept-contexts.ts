@@ -10,7 +10,7 @@ import { choiceOf, isAlone, type LocalSide } from '../control/handshake/session-
 import { opensInListen } from '../fabrics.ts';
 
 export class KeptContexts {
-  /** Returns what the server currently offers. */
+  /** Returns the fabrics that the server currently offers. */
   readonly #side: () => LocalSide;
   /**
    * True when the fabrics were chosen automatically. Then only the first fabric and the cheap fabrics are

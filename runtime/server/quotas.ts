@@ -32,8 +32,9 @@ export interface Quotas {
   bytesPerSecondMax?: number;
   /**
    * Arena memory in bytes that the large requests of one session may hold. A request holds its memory until
-   * its handler has finished and has released what it kept. Large responses may hold the same amount again,
-   * until the client has received them. A response that is larger than this amount is sent alone.
+   * its handler has finished and has released the memory that it kept. Large responses may hold the same
+   * amount again, until the client has received them. A response that is larger than this amount is sent
+   * alone.
    */
   arenaBytesMax?: number;
   /**

@@ -51,14 +51,14 @@ function cpuUs(): number {
 /**
  * Returns an interceptor that adds a load report to the trailer of each response. `report` gets the figures
  * of the last second: calls and failed calls per second, and the CPU time of this process as a share of one
- * CPU. It returns what is reported: `(measured) => ({ ...measured, applicationUtilization: queue.fill })`.
- * By default the figures themselves. It is called once a second while calls are answered; when it throws, or
- * a figure is not a number of at least 0, calls fail with INTERNAL.
+ * CPU. It returns the load to report: `(measured) => ({ ...measured, applicationUtilization: queue.fill })`.
+ * By default the measured figures are reported. It is called once a second while calls are answered; when it
+ * throws, or a figure is not a number of at least 0, calls fail with INTERNAL.
  */
 export function reportLoad(
   report: (measured: LoadReport) => LoadReport = (measured) => measured,
 ): Interceptor {
-  if (typeof report !== 'function') throw new TypeError('reportLoad: not a function');
+  if (typeof report !== 'function') throw new TypeError('reportLoad: the argument must be a function');
   const meter = new LoadMeter();
   let bytes: Uint8Array | undefined;
   const into = (trailer: Metadata | undefined): void => {

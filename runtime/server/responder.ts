@@ -316,6 +316,6 @@ export class Responder {
     }
     const bytes = this.#context.outgoing.bulk.refusedBytes;
     const { messageMaxBytes, peer = 'client' } = this.#target;
-    return `${call.method}: a response of ${bytes} bytes, but the ${peer} accepts ${messageMaxBytes}; raise messageMaxBytes there`;
+    return `${call.method}: a response of ${bytes} bytes, but the ${peer} accepts ${messageMaxBytes}; raise messageMaxBytes of the ${peer}`;
   }
 }

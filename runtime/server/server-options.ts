@@ -23,9 +23,9 @@ export interface ServerOptions extends FabricOptions {
   /** Largest accepted request, in bytes. Default 64 MiB, at most 4 GiB - 1. */
   messageMaxBytes?: number;
   /**
-   * How long the memory of large `bytes` values of a request stays valid. With `call` (default), it is valid
-   * until the call has been answered and its handler has finished. After that the values are empty, except
-   * when the handler has called `keep(request)`. With `lease`, it is valid until `leaseOf(request)` is
+   * Time for which the memory of large `bytes` values of a request stays valid. With `call` (default), it is
+   * valid until the call has been answered and its handler has finished. After that the values are empty,
+   * except when the handler has called `keep(request)`. With `lease`, it is valid until `leaseOf(request)` is
    * released or the values are garbage-collected. Messages of streams always behave as with `lease`.
    */
   requestMemory?: 'lease' | 'call';

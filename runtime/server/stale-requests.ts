@@ -71,8 +71,8 @@ export class StaleRequests {
     this.#told = true;
     this.left = 0;
     this.#warn(
-      `${this.#method}: \`${field}\` of a request was read when its call was over and its memory had been given back, so it is empty; ` +
-        "call keep(request) in the handler (or set requestMemory: 'lease' for the server), or copy what is needed later. This is said once for each method.",
+      `${this.#method}: \`${field}\` of a request was read after the call had ended and the memory of the request had been released, so the value is empty; ` +
+        "call keep(request) in the handler, set the server option requestMemory: 'lease', or copy the value during the call. This warning appears once for each method.",
     );
   }
 }

@@ -1,28 +1,31 @@
 /**
- * The channels of sockets that were made by their address: one session to each address, for as many sockets
- * as it can have, and another one for more. A channel is closed when its last socket is gone, and is not used
- * again after a failed attempt, so that each connect() is an attempt of its own. One table for each JS
- * thread.
+ * The channels of sockets that were connected by address. All sockets to an address share one session, until
+ * it has no room for another socket; then a further session is made. A channel is closed when its last socket
+ * is gone. After a failed attempt a channel is not used again, so that each connect() makes its own attempt.
+ * Each JS thread has one table.
  */
 import { type ClientChannel, clientChannel, createChannel } from '../client/channel.ts';
 import type { ChannelOptions } from '../client/channel-options.ts';
 import type { Channel } from '../client/channel-type.ts';
 import { channelLingerMs, socketsPerSession } from './limits.ts';
 
-/** A channel, as the sockets on it use it. */
+/** A channel as its sockets see it. */
 export interface SocketChannel {
   readonly channel: Channel;
-  /** Another socket uses it. */
+  /** Called when another socket begins to use the channel. */
   enter(): void;
-  /** A socket is gone. `refused` says that the server could not be reached, or has not accepted it. */
+  /**
+   * Called when a socket is gone. `refused` says that the server could not be reached or has not accepted the
+   * socket.
+   */
   leave(refused: boolean): void;
-  /** One of its sockets keeps the process alive, or does so no more. */
+  /** Called when one of the sockets begins or stops to keep the process alive. */
   hold(more: 1 | -1): void;
 }
 
 const none: unique symbol = Symbol('no options');
 
-/** By options object, then by address. */
+/** The channels, by options object and address. */
 const tables = new Map<ChannelOptions | typeof none, Map<string, SharedChannel[]>>();
 
 class SharedChannel implements SocketChannel {
@@ -72,7 +75,7 @@ class SharedChannel implements SocketChannel {
   }
 }
 
-/** A channel of the application, which it closes itself. */
+/** A channel that belongs to the application, which closes it. */
 class GivenChannel implements SocketChannel {
   readonly channel: Channel;
 

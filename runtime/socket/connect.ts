@@ -17,13 +17,13 @@ import type { SocketOptions, SocketOwner } from './socket-type.ts';
 /** Options of connect(). */
 export interface ConnectOptions extends SocketOptions {
   /**
-   * Options of the channel that all sockets share that are given the same object and address: TLS,
-   * credentials, fabrics and so on. Not for a given channel.
+   * Options of the channel: TLS, credentials, fabrics and so on. Sockets with the same options object and the
+   * same address share a channel. Not allowed together with a channel.
    */
   channel?: ChannelOptions;
   /** Milliseconds after which an attempt fails with ETIMEDOUT. Default: `connectTimeoutMs` of the channel. */
   connectTimeoutMs?: number;
-  /** `setTimeout()` from the start, in milliseconds. */
+  /** Sets a timeout as `setTimeout()` does, in milliseconds from the start of the attempt. */
   timeout?: number;
 }
 
@@ -40,7 +40,7 @@ const optionNames: readonly (keyof ConnectOptions)[] = [
   'timeout',
 ];
 
-/** The stream of a socket as it uses a channel, until nothing is left of it. */
+/** The use of a channel by the stream of one socket, until the stream has ended on both sides. */
 class Use implements LineOwner, SocketOwner {
   readonly cancels = true;
   readonly #channel: SocketChannel;
@@ -60,7 +60,8 @@ class Use implements LineOwner, SocketOwner {
   }
 
   onOrphaned(): void {
-    // The peer must learn of the end, but a peer that does not answer must not keep this process alive.
+    // Keep the process alive so that the peer learns of the end, but not for ever, because the peer may not
+    // answer.
     setTimeout(() => this.onRef(false), closeHoldMs).unref();
   }
 
@@ -78,10 +79,10 @@ function placeOf(address: string): Place {
 }
 
 /**
- * Connects to a server of sockets and returns the socket at once; `connect` is emitted when the server has
- * accepted it. Sockets to the same address share a session. `address` is `host:port`, `unix:/path`, `{ host,
- * port }`, `{ path }` or a channel, which may serve calls as well. `listener` is added for `connect`. Throws
- * for invalid addresses and options; all other errors are events.
+ * Connects to a server of sockets and returns the socket at once. The socket emits `connect` when the server
+ * has accepted the connection. Sockets to the same address share a session. `address` is `host:port`,
+ * `unix:/path`, `{ host, port }`, `{ path }` or a channel, which may also be used for calls. `listener` is
+ * added for `connect`. Throws for invalid addresses and options; all other errors are events.
  */
 export function connect(
   address: SocketAddress | Channel,
@@ -118,7 +119,7 @@ export function connect(
           if (socket.connecting) socket.destroy(connectError(place, undefined, 'ETIMEDOUT'));
         }, connectTimeoutMs).unref();
   const client = createClient(socketService, shared.channel);
-  // Later, so that the caller can add listeners before any event.
+  // Open the stream later, so that the caller can add listeners before any event.
   process.nextTick(() => {
     if (socket.destroyed) {
       use.onOver(false);

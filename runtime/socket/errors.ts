@@ -1,12 +1,12 @@
 /**
- * The errors of sockets: those of `node:net`, with Node's codes. The error of the stream behind the socket is
- * their cause. Made by sockets and servers, on the JS thread.
+ * The errors of sockets. They are the errors of `node:net`, with Node's codes. Their cause is the error of
+ * the stream behind the socket. Made by sockets and servers, on the JS thread.
  */
 import { constants } from 'node:os';
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 
-/** An error of a system call, as `node:net` makes it. */
+/** Makes an error of a system call, as `node:net` does. */
 export interface SystemError extends Error {
   code: string;
   errno: number;
@@ -35,13 +35,13 @@ function systemCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Where a socket was to connect to, as `node:net` shows it in errors. */
+/** The target of a connection attempt, in the form that `node:net` uses in errors. */
 export interface Place {
   readonly address: string;
   readonly port: number | undefined;
 }
 
-/** Returns the error of a connection that was not made. */
+/** Returns the error for a connection that could not be made. */
 export function connectError(place: Place, cause: unknown, code?: string): SystemError {
   const { address, port } = place;
   const known = code ?? systemCode(cause) ?? codeOf(cause);
@@ -69,7 +69,9 @@ function codeOf(cause: unknown): string {
   }
 }
 
-/** Returns the error of a connection that was lost while it was read. `cause` is undefined for a reset. */
+/**
+ * Returns the error for a connection that was lost while the socket read. `cause` is undefined for a reset.
+ */
 export function readError(cause: unknown): SystemError {
   return systemError('read', 'ECONNRESET', '', cause);
 }
@@ -82,7 +84,7 @@ export function listenError(address: string, cause: unknown): SystemError {
   return systemError('listen', systemCode(cause) ?? 'EINVAL', ` ${address}`, cause);
 }
 
-/** An error of Node's own kind, such as ERR_SOCKET_CLOSED. */
+/** Makes an error with a code of Node itself, such as ERR_SOCKET_CLOSED. */
 export function nodeError(code: string, message: string): NodeJS.ErrnoException {
   return Object.assign(new Error(message), { code });
 }

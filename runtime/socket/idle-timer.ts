@@ -1,4 +1,4 @@
-/** The timer behind `socket.setTimeout()`: fires once after a time without activity. */
+/** The timer behind `socket.setTimeout()`. It fires once, after a time without activity. */
 import { timerMaxMs } from '../limits.ts';
 
 export class IdleTimer {
@@ -9,7 +9,10 @@ export class IdleTimer {
     this.#onIdle = onIdle;
   }
 
-  /** Sets the time in milliseconds; 0 for never. Throws a RangeError for negative times, and NaN. */
+  /**
+   * Sets the time in milliseconds; with 0 the timer never fires. Throws a RangeError for a negative time or
+   * NaN.
+   */
   set(ms: number): void {
     if (typeof ms !== 'number' || !(ms >= 0) || ms === Number.POSITIVE_INFINITY) {
       const text = `The value of "msecs" is out of range. It must be a non-negative finite number. Received ${ms}`;
@@ -19,7 +22,7 @@ export class IdleTimer {
     if (ms > 0) this.#timer = setTimeout(this.#onIdle, Math.min(ms, timerMaxMs)).unref();
   }
 
-  /** There was activity. */
+  /** Called when bytes were sent or received. */
   touch(): void {
     this.#timer?.refresh();
   }

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/socket`: sockets as in `node:net`, each a stream of a session. For programs that know sockets and
- * not calls: HTTP, database clients, TLS.
+ * `rdma-rpc/socket`: sockets with the interface of `node:net`, each carried by a stream of a session. They
+ * are for programs that use sockets and not calls, such as HTTP, database clients and TLS.
  */
 export { type ConnectOptions, connect } from './connect.ts';
 export type { OnRead } from './on-read.ts';

@@ -1,10 +1,11 @@
 /**
- * One end of a connection: what the kernel is to a socket of `node:net`. It stands between a stream, which
- * brings and takes segments, and a socket, which an application uses, and goes on without the socket until
- * both sides have learned of the end. On the JS thread.
+ * One end of a connection. It does for a socket of this package what the kernel does for a socket of
+ * `node:net`. It stands between a stream, which carries segments, and the socket that an application uses.
+ * When the socket is destroyed, the Line goes on until both sides have learned of the end. It runs on the JS
+ * thread.
  *
- * A stream ends as a whole, a connection one direction at a time. So both iterables of the stream stay open
- * until each side has sent `fin`, and a direction ends with that segment.
+ * A stream ends as a whole, but a connection ends one direction at a time. So both directions of the stream
+ * stay open until each side has sent a segment with `fin`, which ends its direction of the connection.
  *
  * | event                                   | reaction                                                    |
  * |-----------------------------------------|-------------------------------------------------------------|
@@ -21,23 +22,32 @@ import { finLingerMs, readBytes, resetLingerMs } from './limits.ts';
 import { Outlet } from './outlet.ts';
 import { OutgoingSegment, type Segment } from './segment.ts';
 
-/** The socket. */
+/** The socket, as its Line sees it. */
 export interface LineUser {
-  /** Bytes have arrived. Returns whether more may follow; otherwise `readStart()` is called later. */
+  /**
+   * Called when bytes have arrived. Returns whether more bytes may follow. If not, the socket calls
+   * `readStart()` later.
+   */
   onData(bytes: Uint8Array): boolean;
-  /** The peer sends no more data. */
+  /** Called when the peer sends no more data. */
   onEnd(): void;
-  /** The connection is lost. `cause` is the error of the stream; undefined when the peer has reset it. */
+  /**
+   * Called when the connection is lost. `cause` is the error of the stream; undefined when the peer has reset
+   * it.
+   */
   onLost(cause: unknown): void;
 }
 
-/** What a Line needs of its creator. */
+/** The creator of a Line, as the Line sees it. */
 export interface LineOwner {
-  /** True when this end can cancel the stream: that of a client. */
+  /** True when this end can cancel the stream, which only a client's end can. */
   readonly cancels: boolean;
-  /** The socket was destroyed; the connection goes on without it. */
+  /** Called when the socket was destroyed while the connection goes on without it. */
   onOrphaned?(): void;
-  /** Nothing is left of the connection. `refused` says that the peer has not accepted it. */
+  /**
+   * Called when the connection has ended on both sides. `refused` says that the peer has not accepted the
+   * connection.
+   */
   onOver(refused: boolean): void;
 }
 
@@ -48,7 +58,7 @@ const nothing: Uint8Array[] = [];
 const ignore = (): void => undefined;
 
 export class Line {
-  /** What the stream takes. */
+  /** The segments that the stream sends. */
   readonly outlet: Outlet = new Outlet(() => this.#onGone());
   user: LineUser | undefined;
 
@@ -56,38 +66,41 @@ export class Line {
   #source: AsyncIterator<Segment> | undefined;
   /** True while the socket wants data. */
   #reading = false;
-  /** True while the stream has been asked for a segment. */
+  /** True while a segment was requested from the stream and has not arrived. */
   #asking = false;
   /** Data that has arrived while the socket did not read. */
   #unread: Uint8Array[] = [];
   #finArrived = false;
-  /** True when the socket has got the end. */
+  /** True when the socket was notified of the end. */
   #ended = false;
   #finSent = false;
   #finTaken = false;
   #resetSent = false;
   /** True when the peer has accepted the connection. */
   #open: boolean;
-  /** True when the stream takes nothing more, so that writing is in vain. */
+  /** True when the stream sends nothing more, so that all writes fail. */
   #gone = false;
   /** True when the stream has ended. */
   #over = false;
-  /** Error of the stream that the socket has not got. */
+  /** Error of the stream that was not yet passed to the socket. */
   #lost: { readonly cause: unknown } | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `open` says that the peer has accepted the connection, as on the side that accepts it. */
+  /** `open` says that the peer has already accepted the connection; it is true on the accepting side. */
   constructor(owner: LineOwner, open: boolean) {
     this.#owner = owner;
     this.#open = open;
   }
 
-  /** The peer has accepted the connection. */
+  /** Called when the peer has accepted the connection. */
   onOpen(): void {
     this.#open = true;
   }
 
-  /** Begins to ask the stream, also before the socket reads: a client's stream is opened by that. */
+  /**
+   * Requests the first segment from the stream even before the socket reads, because this request opens a
+   * client's stream.
+   */
   start(source: AsyncIterator<Segment>): void {
     this.#source = source;
     this.#ask();
@@ -104,14 +117,14 @@ export class Line {
     this.#reading = false;
   }
 
-  /** Takes back bytes that the socket does not want yet, from within `onData()`. */
+  /** Takes back bytes that the socket does not want yet. Must be called within `onData()`. */
   putBack(bytes: Uint8Array): void {
     if (bytes.byteLength !== 0) this.#unread.unshift(bytes);
   }
 
   // --- the socket writes
 
-  /** Sends one segment. `stays` says that nobody changes the buffers any more. */
+  /** Sends one segment. `stays` says that the caller will not change the buffers any more. */
   write(data: Uint8Array[], stays: boolean, onWritten: Written): void {
     if (this.#gone) {
       onWritten(this.#code);
@@ -122,13 +135,13 @@ export class Line {
     );
   }
 
-  /** Sends fin. `onSent` is called even if the connection is lost, as for shutdown(2) in Node. */
+  /** Sends `fin`. `onSent` is called even if the connection is lost, as Node's shutdown(2) does. */
   shutdown(onSent: () => void): void {
     if (this.#gone) onSent();
     else this.#sendFin(onSent);
   }
 
-  /** The socket goes. With `reset` the peer gets an error, otherwise the end. */
+  /** Called when the socket is destroyed. With `reset` the peer gets an error, otherwise an orderly end. */
   destroy(reset: boolean): void {
     if (this.user === undefined) return;
     this.user = undefined;
@@ -146,7 +159,7 @@ export class Line {
     this.#ask();
   }
 
-  /** Ends the stream at once: the connection was not made yet. */
+  /** The connection was not made yet, so end the stream at once. */
   abandon(): void {
     this.user = undefined;
     this.#cancel();
@@ -168,18 +181,18 @@ export class Line {
     }
     const segment = result.value;
     if (this.#lost !== undefined) {
-      // Nothing counts behind a reset.
+      // Segments after a reset are ignored.
       leaseOf(segment)?.release();
       this.#ask();
       return;
     }
     if (!this.#open) {
-      // A server that has not accepted the connection has nothing to say.
+      // A server that has not accepted the connection cannot send data, so this is an error.
       leaseOf(segment)?.release();
       this.#cancel();
       return;
     }
-    // Data behind the end is a mistake of the peer.
+    // Data after the end is an error of the peer.
     const isReset = segment.reset || (this.#finArrived && segment.data.length !== 0);
     if (isReset) {
       leaseOf(segment)?.release();
@@ -200,19 +213,19 @@ export class Line {
     this.#end(error);
   };
 
-  /** Data for a socket that is gone. */
+  /** The socket is gone, so the data is dropped. */
   #drop(segment: Segment): void {
     leaseOf(segment)?.release();
     if (this.#unread.splice(0).length !== 0 && !this.#resetSent) this.#reset();
   }
 
-  /** Gives the socket what it wants, and asks for more. */
+  /** Passes data to the socket while it reads, and requests more. */
   #deliver(): void {
     while (this.#reading && this.#unread.length !== 0) {
       const first = this.#unread.shift()!;
       const bytes = first.byteLength > readBytes ? first.subarray(0, readBytes) : first;
       this.putBack(first.subarray(bytes.byteLength));
-      // The socket may destroy itself in there.
+      // The socket may destroy itself in this callback.
       if (this.user?.onData(bytes) === false) this.#reading = false;
     }
     if (this.#unread.length === 0 && this.#reading && this.user !== undefined) this.#tellEnd(this.user);
@@ -233,7 +246,7 @@ export class Line {
     }
   }
 
-  /** The peer has reset the connection: end the stream, which has nothing more to say. */
+  /** The peer has reset the connection and sends nothing more, so end the stream. */
   #onReset(): void {
     this.#gone = true;
     this.#lost = { cause: undefined };
@@ -242,7 +255,7 @@ export class Line {
     this.#ask();
   }
 
-  /** The stream has ended. `error` is undefined when both sides have ended it. */
+  /** Called when the stream has ended. `error` is undefined when both sides have ended it. */
   #end(error: unknown): void {
     if (this.#over) return;
     this.#over = true;
@@ -256,15 +269,15 @@ export class Line {
     this.#owner.onOver(refused);
   }
 
-  /** The stream takes nothing more, but may still bring segments that arrived before its end. */
+  /** Called when the stream sends nothing more; it may still bring segments that arrived before its end. */
   #onGone(): void {
     this.#gone = true;
     this.#closeOutlet();
   }
 
   /**
-   * Fails the writes that wait, but not at once: a socket that reads has its `end` or its error first, as in
-   * Node, where a failed write is another event of the system.
+   * Fails the waiting writes, but not at once. A socket that reads gets its `end` or its error first, as in
+   * Node, where a failed write is a later event of the system.
    */
   #closeOutlet(): void {
     setImmediate(() => this.outlet.close());
@@ -285,7 +298,7 @@ export class Line {
     });
   }
 
-  /** When both sides have sent fin, the stream can end. */
+  /** When both sides have sent `fin`, the stream can end. */
   #checkBoth(): void {
     if (this.#finTaken && this.#finArrived) this.outlet.end();
   }

@@ -3,7 +3,7 @@
 export interface OnRead {
   /** The buffer, or a function that returns the buffer for the next bytes. */
   buffer: Uint8Array | (() => Uint8Array);
-  /** Gets the number of bytes in the buffer. Returns false to stop reading until `resume()`. */
+  /** Called with the number of bytes in the buffer. Returns false to stop reading until `resume()`. */
   callback(bytesWritten: number, buffer: Uint8Array): boolean;
 }
 
@@ -17,7 +17,7 @@ export class UserBuffer {
     this.#buffer = typeof buffer === 'function' ? buffer() : buffer;
   }
 
-  /** Returns the rest of `bytes` that the application does not want yet; empty when it may get more. */
+  /** Returns the rest of `bytes`, which the application does not want yet; empty when it accepts more. */
   fill(bytes: Uint8Array): { readonly rest: Uint8Array; readonly more: boolean } {
     const room = this.#buffer;
     const count = Math.min(room.byteLength, bytes.byteLength);

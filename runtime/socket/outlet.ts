@@ -1,11 +1,11 @@
 /**
- * What one end of a socket sends: an async iterator from which its stream takes segments. The stream asks for
- * the next segment when it has encoded the last one and has room, which is when the callback of a write is
- * due. Owned by a Line, on the JS thread.
+ * The segments that one end of a socket sends, as an async iterator that its stream reads. The stream
+ * requests the next segment when it has encoded the last one and has room for another. At this moment the
+ * callback of the write is called. Owned by a Line; used on the JS thread.
  */
 import type { OutgoingSegment } from './segment.ts';
 
-/** Called when the stream has taken the segment (true), or never will (false). */
+/** Called with true when the stream has taken the segment, and with false when it never will. */
 type Taken = (taken: boolean) => void;
 
 interface Queued {
@@ -18,14 +18,14 @@ const done: IteratorResult<OutgoingSegment> = Object.freeze({ value: undefined, 
 export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
   readonly #queue: Queued[] = [];
   readonly #onGone: () => void;
-  /** The callback of the segment that the stream took last. */
+  /** The callback of the last segment that the stream has taken. */
   #onTaken: Taken | undefined;
-  /** Settles the `next()` that waits for a segment. */
+  /** Settles the promise of `next()` while it waits for a segment. */
   #waiting: ((result: IteratorResult<OutgoingSegment>) => void) | undefined;
   #ending = false;
   #closed = false;
 
-  /** `onGone` is called when the stream takes no further segments, although `end()` was not called. */
+  /** `onGone` is called when the stream takes no further segments although `end()` was not called. */
   constructor(onGone: () => void) {
     this.#onGone = onGone;
   }
@@ -37,7 +37,7 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
   next(): Promise<IteratorResult<OutgoingSegment>> {
     const onTaken = this.#onTaken;
     this.#onTaken = undefined;
-    // May add segments, or close this object.
+    // The callback may add segments or close this object.
     onTaken?.(true);
     const first = this.#queue.shift();
     if (first !== undefined) return Promise.resolve(this.#give(first));
@@ -50,7 +50,10 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
     });
   }
 
-  /** The stream has ended. The owner closes this object when the socket has had time to learn why. */
+  /**
+   * Called when the stream has ended. The owner closes this object later, when the socket has been notified
+   * of the reason.
+   */
   return(): Promise<IteratorResult<OutgoingSegment>> {
     if (!this.#closed) {
       this.#closed = true;
@@ -79,15 +82,15 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
     for (const { onTaken } of this.#queue.splice(0)) onTaken(false);
   }
 
-  /** No segments follow the added ones. */
+  /** Ends the iteration after the segments that were added. */
   end(): void {
     this.#ending = true;
     if (this.#queue.length === 0) this.#finish();
   }
 
   /**
-   * Drops what the stream has not got: it takes nothing more. The segment that it got last counts as taken,
-   * as bytes count as written when the system has them.
+   * Drops the segments that the stream has not taken, because it takes nothing more. The last segment that
+   * the stream took counts as written, as bytes count as written when the system has them.
    */
   close(): void {
     this.#closed = true;

@@ -1,21 +1,24 @@
-/** Addresses as `node:net` has them, from those of this package and into them. */
+/** Converts addresses between the form of `node:net` and that of this package. */
 import { type AddressInfo, isIPv6 } from 'node:net';
 import { formatAddress, parseAddress, unmapped } from '../control/socket/address.ts';
 
-/** An address to connect to or to listen on. */
+/** An address to which a socket connects or on which a server listens. */
 export type SocketAddress =
   | string
   | { readonly port: number; readonly host?: string }
   | { readonly path: string };
 
-/** Returns the address in the form that channels and servers take: `host:port` or `unix:/path`. */
+/** Returns the address in the form of channels and servers: `host:port` or `unix:/path`. */
 export function addressText(address: SocketAddress, defaultHost: string): string {
   if (typeof address === 'string') return address;
   if ('path' in address) return `unix:${address.path}`;
   return formatAddress({ kind: 'tcp', host: address.host ?? defaultHost, port: address.port });
 }
 
-/** One end of a connection; all undefined for unix sockets and in-process connections. */
+/**
+ * The address of one end of a connection; all fields are undefined for unix sockets and in-process
+ * connections.
+ */
 export interface Endpoint {
   readonly address: string | undefined;
   readonly port: number | undefined;
@@ -24,7 +27,7 @@ export interface Endpoint {
 
 export const noEndpoint: Endpoint = Object.freeze({ address: undefined, port: undefined, family: undefined });
 
-/** Returns the end that a text such as `127.0.0.1:5000` names; `noEndpoint` for any other text. */
+/** Returns the end that a text such as `127.0.0.1:5000` describes, or `noEndpoint` for any other text. */
 export function endpointOf(text: string): Endpoint {
   try {
     const parsed = parseAddress(text);
@@ -36,7 +39,7 @@ export function endpointOf(text: string): Endpoint {
   }
 }
 
-/** Returns the result of `address()` of a server that listens there: a path for a unix socket. */
+/** Returns the result of `address()` for a server on this address, which is a path for a unix socket. */
 export function addressInfo(text: string): AddressInfo | string {
   const parsed = parseAddress(text);
   if (parsed.kind === 'unix') return parsed.path;

@@ -1,10 +1,10 @@
 /**
- * The messages of a socket's stream (proto/rdma_rpc/socket.proto): how buffers become a segment. Sockets
- * write segments, and the stream encodes them, on the JS thread.
+ * The messages of a socket's stream (proto/rdma_rpc/socket.proto), and their encoding. Sockets write
+ * segments, and the stream encodes them, on the JS thread.
  *
- * A program may change a buffer as soon as the callback of its write was called, so by default the buffers of
- * a segment are copied, once, into the memory from which they are sent. Buffers that stay are sent from where
- * they are, if they are large.
+ * A program may change a buffer when the callback of its write was called. Therefore, by default the buffers
+ * of a segment are copied once, into the memory from which they are sent. With the option `writesStay`, large
+ * buffers are sent from where they are.
  */
 import { noRoom, type Writer } from '../codec/memory/writer.ts';
 import { messageType } from '../codec/message.ts';
@@ -22,7 +22,7 @@ export class OutgoingSegment implements SegmentInit {
   readonly reset: boolean;
   readonly #inPlace: boolean;
 
-  /** `stays` says that nobody changes the buffers any more, so that large ones need not be copied. */
+  /** `stays` says that the buffers will not be changed any more, so that large buffers need not be copied. */
   constructor(data: Uint8Array[], stays = false, fin = false, reset = false) {
     this.data = data;
     this.fin = fin;
@@ -44,7 +44,7 @@ export class OutgoingSegment implements SegmentInit {
 const dataTag = 0x0a;
 const finTag = 0x10;
 const resetTag = 0x18;
-/** Bytes of a tag and a length. */
+/** Most bytes of a tag and a length. */
 const headBytesMax = 6;
 
 /** Writes a length as a varint. Returns the position behind it. */
@@ -108,5 +108,5 @@ const connect = new Method({
   options: {},
 });
 
-/** The service, with the messages of this file. */
+/** The service of sockets, with the message types of this file. */
 export const socketService = { ...SocketsDefinition, methods: { connect } };

@@ -1,7 +1,9 @@
-/** Cuts what a program writes at once into segments of a limited size. */
+/** Cuts the buffers of one write into segments of a limited size. */
 import { segmentBytes } from './limits.ts';
 
-/** Returns the buffers of each segment, in order. Buffers are cut but not copied; empty ones are left out. */
+/**
+ * Returns the buffers of each segment, in order. Buffers are cut without a copy; empty buffers are left out.
+ */
 export function segmentsOf(chunks: readonly Uint8Array[], limit = segmentBytes): Uint8Array[][] {
   const segments: Uint8Array[][] = [];
   let last: Uint8Array[] = [];

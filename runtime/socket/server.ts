@@ -1,6 +1,6 @@
 /**
- * Servers of sockets: createServer() makes one with addresses of its own, addSockets() puts one beside the
- * services of a server. On the server's JS thread.
+ * Servers of sockets. createServer() makes a server with its own addresses, and addSockets() adds sockets to
+ * a server of services. They run on the server's JS thread.
  */
 import { EventEmitter } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -23,13 +23,13 @@ import type { SocketOptions } from './socket-type.ts';
 /** Options of the sockets of a server, as in `node:net`. */
 export interface SocketServerOptions
   extends Pick<SocketOptions, 'allowHalfOpen' | 'highWaterMark' | 'writesStay'> {
-  /** Sockets do not read until `resume()`. Default false. */
+  /** With `pauseOnConnect`, sockets do not read until `resume()`. Default false. */
   pauseOnConnect?: boolean;
 }
 
 /** Options of createServer(). */
 export interface CreateServerOptions extends SocketServerOptions {
-  /** Options of the server behind it: TLS, allow, authorize, quotas and so on. */
+  /** Options of the underlying server: TLS, allow, authorize, quotas and so on. */
   server?: ServerOptions;
 }
 
@@ -40,7 +40,7 @@ const socketNames: readonly (keyof SocketServerOptions)[] = [
   'pauseOnConnect',
 ];
 
-/** Metadata with which a server accepts a connection. */
+/** The metadata with which a server accepts a connection. */
 const acceptKey = 'rdma-rpc-socket';
 
 export interface SocketServerEvents {
@@ -52,9 +52,12 @@ export interface SocketServerEvents {
 }
 
 export class SocketServer extends EventEmitter<SocketServerEvents> {
-  /** Limit of connections; further ones are closed at once, and `drop` is emitted. Default: none. */
+  /**
+   * Limit of open connections. Further connections are closed at once, and `drop` is emitted. Default: no
+   * limit.
+   */
   maxConnections: number | undefined;
-  /** True from `listening` to `close()`. Always true beside services, until `close()`. */
+  /** True from `listening` to `close()`. For sockets beside services, it is true until `close()`. */
   listening: boolean;
 
   readonly #server: Server;
@@ -97,12 +100,12 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
     return this;
   }
 
-  /** The address that clients connect to, `host:port` or `unix:/path`; undefined before `listening`. */
+  /** The address to which clients connect, `host:port` or `unix:/path`; undefined before `listening`. */
   get where(): string | undefined {
     return this.#address;
   }
 
-  /** The address as in `node:net`: null before `listening`, a path for a unix socket. */
+  /** The address in the form of `node:net`: null before `listening`, and a path for a unix socket. */
   address(): AddressInfo | string | null {
     return this.#address === undefined ? null : addressInfo(this.#address);
   }
@@ -118,8 +121,8 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
   }
 
   /**
-   * Accepts no more connections. `close` is emitted when the open ones have ended. Other services of the same
-   * server go on.
+   * Accepts no more connections. Emits `close` when the open connections have ended. Other services of the
+   * same server are not affected.
    */
   close(callback?: (error?: Error) => void): this {
     if (callback !== undefined) {
@@ -190,8 +193,8 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
 
 /**
  * Accepts sockets on all addresses of `server`, beside its services. `listener` is added for `connection`.
- * The options of the server apply: `authorize` knows the method as `rdma_rpc.Sockets/Connect`. Throws when
- * the server has sockets already.
+ * The options of the server apply; `authorize` gets the method `rdma_rpc.Sockets/Connect`. Throws when the
+ * server already has sockets.
  */
 export function addSockets(
   server: Server,
@@ -205,8 +208,8 @@ export function addSockets(
 }
 
 /**
- * Creates a server of sockets with addresses of its own. `listener` is added for `connection`. Call
- * `listen()`. Throws for unknown options and invalid values.
+ * Creates a server of sockets with its own addresses. `listener` is added for `connection`. The server
+ * accepts connections after `listen()`. Throws for unknown options and invalid values.
  */
 export function createServer(
   options: CreateServerOptions | ((socket: Socket) => void) = {},

@@ -1,4 +1,4 @@
-/** What a socket takes from the application, and what it needs of its creator. */
+/** The options of a socket, and the interface between a socket and its creator. */
 import type { PeerInfo } from '../core/peer.ts';
 import type { OnRead } from './on-read.ts';
 import type { Endpoint } from './place.ts';
@@ -7,32 +7,32 @@ import type { Endpoint } from './place.ts';
 export interface SocketOptions {
   /** Keeps the writable side open after the peer has ended its own. Default false. */
   allowHalfOpen?: boolean;
-  /** Bytes that are buffered in both directions before `write()` returns false or reading stops. */
+  /** Number of bytes that are buffered in each direction before `write()` returns false or reading stops. */
   highWaterMark?: number;
   readableHighWaterMark?: number;
   writableHighWaterMark?: number;
-  /** Destroys the socket with an AbortError. */
+  /** When the signal is aborted, destroys the socket with an AbortError. */
   signal?: AbortSignal;
   /** Reads into a buffer of the application instead of emitting `data`. */
   onread?: OnRead;
   /**
-   * Large buffers that are written stay unchanged for good, so they need not be copied. Default false: a
-   * buffer may be reused when the callback of its write was called.
+   * Says that buffers which were written are never changed, so that large ones need not be copied. Default
+   * false, so that a buffer may be reused when the callback of its write was called.
    */
   writesStay?: boolean;
 }
 
-/** What the creator of a socket knows of its connection. */
+/** The facts about a connection that the creator of its socket knows. */
 export interface SocketEnds {
   readonly remote: Endpoint;
   readonly local: Endpoint;
   readonly peer: PeerInfo | undefined;
 }
 
-/** The creator of a socket. */
+/** The creator of a socket, as the socket sees it. */
 export interface SocketOwner {
-  /** The socket was destroyed. */
+  /** Called when the socket was destroyed. */
   onDestroyed?(): void;
-  /** `ref()` or `unref()` was called. */
+  /** Called when `ref()` or `unref()` was called. */
   onRef?(isReferenced: boolean): void;
 }

@@ -1,6 +1,6 @@
 /**
- * A socket: the Duplex that an application uses, with the events and errors of `node:net`. Made by connect()
- * and by servers; a Line (line.ts) is what it reads and writes.
+ * A socket: the Duplex stream that an application uses, with the events and errors of `node:net`. Made by
+ * connect() and by servers. It reads from and writes to a Line (line.ts).
  */
 import type { AddressInfo } from 'node:net';
 import { Duplex, type DuplexOptions } from 'node:stream';
@@ -32,16 +32,16 @@ function endedByPeer(this: Socket, ...args: unknown[]): boolean {
   return false;
 }
 
-/** What connect() and servers do with a socket, and applications do not. */
+/** The functions of a socket that connect() and servers use, and that applications do not see. */
 interface SocketControl {
-  /** The connection is made. For connect(). */
+  /** Called when the connection is made. Used by connect(). */
   connected(socket: Socket, ends: SocketEnds): void;
-  /** Begins to read, unless `paused`. For servers. */
+  /** Begins to read unless `paused` is true. Used by servers. */
   begin(socket: Socket, ends: SocketEnds, paused: boolean): void;
 }
 
 let control: SocketControl;
-/** Returns that, once the class exists. */
+/** Returns these functions; set when the class is defined. */
 export const socketControl = (): SocketControl => control;
 
 export class Socket extends Duplex {
@@ -66,16 +66,16 @@ export class Socket extends Duplex {
   readonly #place: Place | undefined;
   #line: Line | undefined;
   #ends: SocketEnds = noEnds;
-  /** Bytes of all writes that the Duplex has passed on, and of the one that is under way. */
+  /** Number of bytes of all writes that the Duplex has passed on, including the current one. */
   #dispatched = 0;
   #underWay = 0;
-  /** A write of before the connection was made. */
+  /** The write that was made before the connection was made. */
   #waiting: Waiting | undefined;
   #hadReset = false;
 
   /**
-   * Made by connect() and by servers. `place` is where it is about to connect to, undefined when the
-   * connection is made already.
+   * Made by connect() and by servers. `place` is the address to which the socket is connecting, or undefined
+   * when the connection is already made.
    */
   constructor(line: Line, owner: SocketOwner, place: Place | undefined, options: SocketOptions = {}) {
     const { allowHalfOpen = false, onread, writesStay = false, ...others } = options;
@@ -199,7 +199,7 @@ export class Socket extends Duplex {
     this.#waiting = undefined;
     if (wasConnecting) line?.abandon();
     else line?.destroy(this.#hadReset);
-    // After the events of the streams, as when the system has closed a socket.
+    // Emit `close` after the events of the streams, as when the system has closed a socket.
     setImmediate(() => this.emit('close', error !== null));
     callback(error);
     const text = 'Socket closed before the connection was established';
@@ -222,7 +222,7 @@ export class Socket extends Duplex {
     return super.read(size);
   }
 
-  /** With a buffer of the application, the Duplex does not know that reading has stopped. */
+  /** With the option `onread`, the Duplex does not notice that reading has stopped. */
   #readOn(): void {
     if (this.#userBuffer !== undefined && !this.connecting) this.#line?.readStart();
   }
@@ -266,14 +266,14 @@ export class Socket extends Duplex {
 
   // --- as in node:net
 
-  /** Ends the writable side, and destroys the socket when everything was sent. */
+  /** Ends the writable side, and destroys the socket when all data was sent. */
   destroySoon(): void {
     if (this.writable) this.end();
     if (this.writableFinished) this.destroy();
     else this.once('finish', () => this.destroy());
   }
 
-  /** Destroys the socket, and resets the connection: the peer gets ECONNRESET. */
+  /** Destroys the socket and resets the connection, so that the peer gets ECONNRESET. */
   resetAndDestroy(): this {
     if (this.#line === undefined) this.destroy(nodeError('ERR_SOCKET_CLOSED', 'Socket is closed'));
     else if (this.connecting) this.once('connect', () => this.#reset());
@@ -287,8 +287,8 @@ export class Socket extends Duplex {
   }
 
   /**
-   * Emits `timeout` after `ms` milliseconds without activity; 0 for never. The socket stays as it is. Throws
-   * for negative times.
+   * Emits `timeout` after `ms` milliseconds without activity; with 0, never emits it. The timeout does not
+   * close the socket. Throws for a negative time.
    */
   setTimeout(ms: number, callback?: () => void): this {
     if (this.destroyed) return this;
@@ -301,29 +301,34 @@ export class Socket extends Duplex {
     return this;
   }
 
-  /** No effect: every session notices when its peer is gone, and has pings of its own. */
+  /** Has no effect: every session has pings of its own and notices when its peer is gone. */
   setKeepAlive(_enable?: boolean, _initialDelayMs?: number): this {
     return this;
   }
 
-  /** No effect: what is written in one turn travels together, and nothing waits for longer. */
+  /**
+   * Has no effect: all data that is written in one iteration of the event loop is sent together at its end.
+   */
   setNoDelay(_noDelay?: boolean): this {
     return this;
   }
 
-  /** Keeps the process alive, as long as the connection is open. The default. No effect in servers. */
+  /** Keeps the process alive while the connection is open. This is the default. Has no effect in servers. */
   ref(): this {
     this.#owner.onRef?.(true);
     return this;
   }
 
-  /** Does not keep the process alive. No effect in servers, whose sessions keep it alive. */
+  /**
+   * Lets the process end while the connection is open. Has no effect in servers, whose sessions keep the
+   * process alive.
+   */
   unref(): this {
     this.#owner.onRef?.(false);
     return this;
   }
 
-  /** Bytes that were written, including those that wait. */
+  /** Number of bytes that were written, including queued bytes. */
   get bytesWritten(): number {
     return this.#dispatched + Math.max(0, this.writableLength - this.#underWay);
   }
@@ -342,7 +347,10 @@ export class Socket extends Duplex {
     return this.writable ? 'writeOnly' : 'closed';
   }
 
-  /** The other side: its verified identity, and what it claims. Undefined before the connection is made. */
+  /**
+   * The other side: its verified identity, and the facts that it claims about itself. Undefined before the
+   * connection is made.
+   */
   get peer(): PeerInfo | undefined {
     return this.#ends.peer;
   }
@@ -371,7 +379,7 @@ export class Socket extends Duplex {
     return this.#ends.local.family;
   }
 
-  /** Address of this side; empty when the connection has none, as with unix sockets. */
+  /** Address of this side; an empty object when the connection has none, as with unix sockets. */
   address(): AddressInfo | Record<string, never> {
     const { address, port, family } = this.#ends.local;
     return address === undefined || port === undefined ? {} : { address, port, family: family ?? '' };

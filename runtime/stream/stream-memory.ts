@@ -26,8 +26,8 @@ const keptShare = fetchShare - spareShare;
 const aroundShare = 1 / 64;
 
 /**
- * Which end of the stream reads. When both ends are on one thread they share the arena. But each end counts
- * its own copies, because each waits for the other to continue.
+ * The end of the stream that reads. When both ends are on one thread they share the arena. But each end
+ * counts its own copies, because each waits for the other to continue.
  */
 export type Reader = 'client' | 'server';
 

@@ -1,7 +1,7 @@
 /**
  * The sending direction of a stream. It packs small messages into parts, and sends a part when the part is
- * full or the event-loop iteration ends, as far as credits allow. Both ends of a stream use it. It runs on
- * the JS thread of its session.
+ * full or the event-loop iteration ends, while it has credits. Both ends of a stream use it. It runs on the
+ * JS thread of its session.
  */
 
 import { packedBytes } from '../boundary/outgoing/plain-types.ts';

@@ -12,7 +12,7 @@ import type { MemoryWindow } from './memory-window.ts';
 const capacityMax = 16_384;
 const sgesMax = 64;
 
-/** Returns the records of a batch, for the queue pair. Throws for anything that is not a batch. */
+/** Returns the records of a batch, for the queue pair. Throws for a value that is not a batch. */
 export let sendRows: (batch: SendBatch) => Float64Array;
 export let recvRows: (batch: RecvBatch) => Float64Array;
 
@@ -30,7 +30,7 @@ function addressIn(where: string, mr: MemoryRegion, offset: number, byteLength: 
   return mr.addr + offset;
 }
 
-/** Which part of a region a window shows. */
+/** The part of a region that a window shows. */
 export interface BindOptions {
   /** Default 0. */
   offset?: number;
@@ -169,7 +169,7 @@ export class SendBatch {
     return this.#operand(SendRow.swapHigh, SendRow.swapLow, swap);
   }
 
-  /** Says where the last request, a datagram, goes: to that queue pair at the port that `ah` names. */
+  /** Sets the destination of the last request, a datagram: that queue pair at the port that `ah` names. */
   to(ah: AddressHandle, remoteQpn: number, remoteQkey: number): this {
     const row = this.#lastRow('SendBatch.to');
     this.#rows[row + SendRow.ah] = ah.number;

@@ -114,7 +114,7 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   }
 
   /**
-   * Lets connection attempts of the queue's queue pairs proceed. Returns false when that is not possible now.
+   * Lets connection attempts of the queue's queue pairs proceed. Returns false when they cannot proceed now.
    */
   drive(): boolean {
     return this.#native.drive(this.number);

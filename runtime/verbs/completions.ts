@@ -6,7 +6,7 @@ import { checkedInteger } from './errors.ts';
 
 const capacityMax = 65_536;
 
-/** Returns the entries to fill, for the completion queue. Throws for anything that is not a Completions. */
+/** Returns the entries to fill, for the completion queue. Throws for a value that is not a Completions. */
 export let rowsToFill: (into: Completions) => Float64Array;
 /** Sets how many entries have been filled, for the completion queue. */
 export let setFilled: (into: Completions, length: number) => void;

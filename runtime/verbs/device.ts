@@ -1,5 +1,5 @@
 /**
- * Devices: opens a device by its name, says what it can do, and makes its objects.
+ * Devices: opens a device by its name, reports its capabilities, and makes its objects.
  */
 import { checkedOptions } from '../core/options.ts';
 import { loadNative, type VerbsCapabilities } from '../native/native.ts';
@@ -11,7 +11,7 @@ import { type DeviceEvent, eventsOf } from './events.ts';
 import { type DeviceParts, OpenProtectionDomain, type ProtectionDomain } from './protection-domain.ts';
 import { Resource } from './resource.ts';
 
-/** How a device is opened. */
+/** Options that decide how a device is opened. */
 export interface OpenOptions {
   /**
    * For sim: the seed of the world that the device is in. Devices of one thread with the same options are in
@@ -47,7 +47,8 @@ export interface OpenOptions {
 export interface Device extends Disposable {
   readonly name: string;
   /**
-   * What the device can do: its limits in the units of libibverbs, and its features. See ibv_query_device(3).
+   * The capabilities of the device: its limits in the units of libibverbs, and its features. See
+   * ibv_query_device(3).
    */
   readonly capabilities: Readonly<VerbsCapabilities>;
   /**
@@ -63,7 +64,7 @@ export interface Device extends Disposable {
   /** Returns why the device lacks that feature, or undefined when the device has it. */
   whyNot(feature: Feature): string | undefined;
   /**
-   * The GID that peers need to send datagrams to this device, or all 0 where the device has no GID. See
+   * The GID that peers need to send datagrams to this device, or all 0 when the device has no GID. See
    * ibv_query_gid(3).
    */
   readonly gid: Uint8Array;
@@ -144,7 +145,9 @@ class OpenDevice extends Resource implements Device, DeviceParts {
     this.check();
     const number = features.indexOf(feature);
     if (number < 0)
-      throw new TypeError(`whyNot(feature): ${String(feature)} is none of ${features.join(', ')}`);
+      throw new TypeError(
+        `whyNot(feature): ${String(feature)} is not a feature; use one of ${features.join(', ')}`,
+      );
     return this.native.whyNot(number) || undefined;
   }
   get gid(): Uint8Array {

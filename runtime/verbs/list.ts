@@ -49,7 +49,7 @@ export function queryDevice(name: string): VerbsDetails {
 
 /**
  * Lists the devices of this machine: first those made of software, then the RDMA devices. It opens and closes
- * each of them to see what it can do, which takes some ms for each RDMA device.
+ * each of them to determine its capabilities, which takes some ms for each RDMA device.
  */
 export function listDevices(): DeviceInfo[] {
   const { devices } = loadNative().verbsDevices(1);

@@ -84,7 +84,10 @@ export interface QueuePair extends Disposable {
   close(): void;
 }
 
-/** Where to dial when the address does not say it, and the identifying words with which both sides begin. */
+/**
+ * The place to dial when the address does not contain it, and the identifying words with which both sides
+ * begin.
+ */
 export interface Way {
   /** A host, together with its port, or the path of a unix socket. */
   readonly host?: string | undefined;
@@ -206,7 +209,9 @@ export class OpenQueuePair extends Resource implements QueuePair {
     this.check();
     const number = states.indexOf(state);
     if (!['SQD', 'RTS', 'RESET', 'INIT', 'ERR'].includes(state))
-      throw new TypeError(`modify(state): ${String(state)} is none of SQD, RTS, RESET, INIT, ERR`);
+      throw new TypeError(
+        `modify(state): ${String(state)} is not allowed; use one of SQD, RTS, RESET, INIT, ERR`,
+      );
     if (state === 'ERR') {
       this.toError();
       return;

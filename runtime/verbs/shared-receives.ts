@@ -15,8 +15,7 @@ export interface SharedReceiveQueue extends Disposable {
   readonly room: number;
   /**
    * Asks for one event `srq_limit_reached` of the device as soon as fewer receives than this are posted. 0
-   * cancels the request. Works where the device can do it (`Device.whyNot('srqLimit')`). See
-   * ibv_modify_srq(3).
+   * cancels the request. Works if the device can do it (`Device.whyNot('srqLimit')`). See ibv_modify_srq(3).
    */
   armLimit(receives: number): void;
   readonly closed: boolean;

@@ -1,6 +1,7 @@
 /**
- * The conditions that must hold before a release is published, as a list of checks. Each check returns what
- * is wrong. scripts/release.mjs uses them; test/scripts/release-checks.test.ts breaks a package for each.
+ * The conditions that must hold before a release is published, as a list of checks. Each check returns its
+ * errors. scripts/release.mjs uses the checks; test/scripts/release-checks.test.ts breaks a package for each
+ * check.
  */
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
@@ -29,7 +30,7 @@ const isExecutable = (path) => {
   }
 };
 
-/** Checks that every version that a package names is that of the release. */
+/** Checks that every version that a package names is the version of the release. */
 function versions({ folder }, version) {
   const manifest = manifestOf(folder);
   const own = Object.entries({ ...manifest.optionalDependencies, ...manifest.peerDependencies }).filter(
@@ -55,7 +56,7 @@ function size({ name, folder }) {
   return bytes <= most ? [] : [`${bytes} bytes, and may have ${most}`];
 }
 
-/** Checks that the source maps that files name exist. A debugger would look for missing ones in vain. */
+/** Checks that the source maps that files name exist. A debugger would search for missing ones in vain. */
 function sourceMaps({ folder }) {
   return filesUnder(folder, '.')
     .filter((file) => /\.(js|d\.ts)$/.test(file))

@@ -1,8 +1,8 @@
 /**
  * The packages of a release and their contents. `rdma-rpc` has what a service needs. `rdma-rpc-cli` has the
  * generator and the commands. A package for each platform has its native code, so that an install takes only
- * one of these. scripts/release.mjs uses it; docs/internals/decisions/release.md says why the packages are
- * divided in this way.
+ * one of these. scripts/release.mjs uses it. docs/internals/decisions/release.md explains why the packages
+ * are divided in this way.
  */
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -90,7 +90,10 @@ function write(into, manifest) {
   return { name: manifest.name, version: manifest.version, folder: into };
 }
 
-/** Returns the packages of all platforms, whichever were built. Package managers take the one that fits. */
+/**
+ * Returns the packages of all platforms, whichever were built. Package managers take the package that fits
+ * the platform.
+ */
 const platforms = (version) => Object.fromEntries(PLATFORMS.map((arch) => [platformPackage(arch), version]));
 
 /** Lays out the package that a program needs to serve and to call. */

@@ -1,5 +1,5 @@
 /**
- * Tests what an editor shows: quick info of TypeScript's language service in a program of a user.
+ * Tests the quick info of an editor, by TypeScript's language service, in a program of a user.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Tests that the public surface is what public-api.txt says. To change it on purpose, run `npm run build &&
- * npx vitest run test/api -u`, and read the difference.
+ * Tests that the public surface equals public-api.txt. To change it on purpose, run `npm run build && npx
+ * vitest run test/api -u`, and read the difference.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ const classes = {
     './verbs RecvBatch',
     './verbs SendBatch',
   ],
-  // These are classes as in node:net, because programs use `instanceof` with them.
+  // They are classes, as in node:net, because programs use `instanceof` with them.
   sockets: ['./socket Socket', './socket SocketServer'],
   caught: [
     './codec CodecError',

@@ -37,7 +37,8 @@ describe('goals', () => {
     for (const name of ['plain-echo-64KiB-x8', 'tcp-plain-put-1MiB-x8']) {
       const rows = [
         row(name, 'quick start', { callsPerSecond, firstCallsPerSecond }),
-        // The first second of the row with all memory returned does not count, nor does grpc-js' steady rate.
+        // The first second of the row with all memory returned does not count, and neither does grpc-js'
+        // steady rate.
         row(name, 'rdma-rpc', { callsPerSecond: back, firstCallsPerSecond: 1 }),
         row(name, 'grpc-js', { callsPerSecond: 9e9, firstCallsPerSecond: grpc }),
       ];
@@ -64,7 +65,7 @@ describe('goals', () => {
     expect(verdict(rows.slice(1), goal)).toBeUndefined();
   });
 
-  // Bytes per second, and CPU time of both sides together, in which 200 % is two CPUs.
+  // Bytes per second, and CPU time of both sides together, for which 200 % means two CPUs.
   it.each([
     [1.2e9, 200, true],
     [1.19e9, 200, false],

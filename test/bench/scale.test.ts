@@ -1,6 +1,6 @@
 /**
- * The curves of `npm run bench:scale`: what counts as a cliff, what the page contains, and that loads match
- * their curves. The tests measure nothing.
+ * The curves of `npm run bench:scale`. The tests check the definition of a cliff, the content of the page,
+ * and that loads match their curves. The tests measure nothing.
  */
 import { describe, expect, it } from 'vitest';
 import { cliffsOf, type Measured } from '../../bench/cliffs.ts';
@@ -18,7 +18,7 @@ describe('a cliff', () => {
     ['a rate that rises is none', line([1, 100], [2, 900]), false, []],
     ['nor is one that falls by half of itself', line([256, 150], [512, 100]), false, []],
     ['beyond that it is one', line([256, 160], [512, 100]), false, [[256, 512, 1.6]]],
-    // The cost is 1 us and a byte per nanosecond: 10 us for 9,000 bytes, as expected.
+    // The cost of a call is 1 us and one nanosecond per byte, which gives 10 us for 9,000 bytes.
     [
       'more bytes may take their time',
       line([1000, 1 / 2e-6], [9000, 1 / 10e-6], [99_000, 1 / 100e-6]),

@@ -1,6 +1,6 @@
 /**
- * The limit's hand-written protobuf is valid: protobufjs reads what it writes, and it reads what protobufjs
- * writes.
+ * The limit's hand-written protobuf is valid: protobufjs reads its output, and it reads the output of
+ * protobufjs.
  */
 import fc from 'fast-check';
 import protobuf from 'protobufjs';

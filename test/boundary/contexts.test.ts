@@ -1,6 +1,6 @@
 /**
- * Which context a choice leads to when the address of the connection is part of the choice, and how long the
- * context stays.
+ * The context that a choice leads to when the address of the connection is part of the choice, and the life
+ * of that context.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { contextLingerMs } from '../../runtime/limits.ts';

@@ -1,5 +1,5 @@
 /**
- * Staging memory by choice, on devices that also have windows: peers can reach different memory, but the
+ * The option for staging memory, on devices that also have windows. Peers can reach different memory, but the
  * calls are the same.
  */
 import { configure, createClient, Status } from 'rdma-rpc';

@@ -45,7 +45,7 @@ test.each([
   });
   over = true;
   await traffic;
-  // More arena memory is available when it is needed again.
+  // The arena can grow again when more memory is needed.
   await echoes();
   await world.close();
 });

@@ -1,6 +1,6 @@
 /**
- * Which trace files are kept when sessions fail again and again. Unauthenticated peers must not displace
- * files of other sessions.
+ * When sessions fail again and again, only some trace files are kept; the tests check which ones.
+ * Unauthenticated peers must not displace files of other sessions.
  */
 import { expect, test } from 'vitest';
 import { KeptTraces } from '../../runtime/boundary/traces/kept-traces.ts';

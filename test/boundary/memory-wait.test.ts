@@ -1,6 +1,6 @@
 /**
  * An arena that the application has filled. Calls that need memory wait for it, other calls continue, and
- * callers learn what they wait for.
+ * callers learn for what they wait.
  */
 import { allocBuffer, configure, createClient, type Lease, leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -147,7 +147,7 @@ describe('an application that keeps large messages', { timeout: 60_000 }, () => 
     for (const lease of around) lease.release();
     const call = () => client.fetch({ number: 700 * KiB }, { timeoutMs: 500 });
     const told = async () => call().catch((error: unknown) => String(error));
-    // The server's clock may be the first to reach the deadline.
+    // The server's clock may reach the deadline first.
     for (let i = 0; i < 2; i++) await expect.poll(told, { timeout: 20_000 }).toMatch(names);
     warned.mockRestore();
     expect(warnings.filter((warning) => /calls wait for memory.*release\(\)/s.test(warning))).toHaveLength(1);
@@ -166,7 +166,7 @@ describe('answers that an application keeps', { timeout: 60_000 }, () => {
     const lent = kept.filter((answer) => leaseOf(answer) !== undefined);
     expect(lent.length).toBeLessThan(8);
     for (const { payload } of kept) expect(payload.length).toBe(700 * KiB);
-    // As soon as the application returns messages, it gets others.
+    // When the application returns messages, it immediately gets others.
     for (const answer of lent) leaseOf(answer)!.release();
     await expect
       .poll(async () => leaseOf(await client.fetch({ number: 700 * KiB })) !== undefined)

@@ -1,7 +1,7 @@
 /**
- * The queues of calls that wait for memory, slots or registrations: which calls are retried when a resource
- * is free, how often and in which order, how the sessions of a context take turns, and that deadlines are
- * kept whatever one of the calls does.
+ * The queues of calls that wait for memory, slots or registrations. The tests check which calls are retried
+ * when a resource is free, how often and in which order, how the sessions of a context take turns, and that
+ * deadlines are kept whatever one of the calls does.
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -263,14 +263,14 @@ const step = fc.oneof(
     session: fc.nat(3),
     bytes: fc.integer({ min: 1, max: 6 }),
     waitMs: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
-    /** What the entry does once while it is tried. */
+    /** The action of an entry when it is tried. */
     mischief: fc.option(fc.constantFrom('throws', 'comes', 'ends another', 'goes round'), { nil: undefined }),
   }),
   fc.record({ do: fc.constant('end' as const), which: fc.nat(20) }),
   fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 30 }) }),
 );
 
-/** An entry as the model has it. */
+/** An entry in the model. */
 interface Known {
   readonly sender: Sender;
   readonly queue: ResourceQueue<Sender>;
@@ -328,13 +328,14 @@ test('no call is lost, starves or outlasts its deadline, whatever the others do 
       }
       for (const name of world.late) expect(all.get(name)!.endMs).toBeLessThanOrEqual(deadlines.now);
       if (each.do !== 'give') continue;
-      // The first entry of each session finds too little, so no entry that could be sent is left behind.
+      // The first entry of each session finds too little, so every entry that could be sent is tried.
       for (const queue of sessions) {
         const first = living().find((known) => known.queue === queue);
         if (first?.threw !== true) expect(first?.bytes ?? Infinity).toBeGreaterThan(world.free);
       }
     }
-    // With room for all, all entries are sent except those that have thrown, which end at their deadlines.
+    // When there is room for all, all entries are sent except those that have thrown, which end at their
+    // deadlines.
     world.give(10_000);
     world.give(0);
     expect(living().filter(({ threw }) => !threw)).toEqual([]);

@@ -1,6 +1,6 @@
 /**
- * Waiters for a resource of which a context has too little, and for the end of a batch of events. Each is
- * notified once of what it has asked for, whatever another waiter does.
+ * Waiters for a resource of which a context has too little, and for the end of a batch of events. Each waiter
+ * is notified once of the resource for which it waits, whatever another waiter does.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
@@ -13,7 +13,7 @@ let context: FabricContext;
 let seen: string[];
 const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
 
-/** Hands out `count` events, each of which runs `during`. */
+/** Delivers `count` events, and calls `during` in each. */
 function batch(count: number, during: () => void): void {
   const retry = (): boolean => {
     during();

@@ -1,6 +1,6 @@
 /**
- * A response that must be copied while the arena is full. It waits, as requests do; other calls continue, and
- * its caller learns what it waited for.
+ * A response that must be copied while the arena is full. The response waits, as requests do; other calls
+ * continue, and its caller learns for what it waited.
  */
 import { rmSync } from 'node:fs';
 import {
@@ -22,7 +22,7 @@ import { socketPath } from '../runtime/world.ts';
 const KiB = 1024;
 configure({ arenaBytes: 8 * 1024 * KiB });
 
-/** Matches what the caller learns: what was missing, what holds it, and the remedies. */
+/** Matches the text for the caller: the missing resource, its holders, and the remedies. */
 const names = /no memory for the response.*leases.*leaseOf\(message\)\?\.release\(\).*arenaBytes/s;
 
 let channel: Channel;

@@ -1,5 +1,5 @@
 /**
- * Large messages that are being sent are found by their tokens, whatever other messages there are.
+ * Large messages that are being sent are found by their tokens, however many other messages exist.
  */
 import { describe, expect, test } from 'vitest';
 import { type Entry, Sending } from '../../runtime/boundary/outgoing/sending.ts';

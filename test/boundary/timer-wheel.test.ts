@@ -128,8 +128,7 @@ describe('a deadline', () => {
 
 describe('entries that were added in a turn which proves to be long', () => {
   /**
-   * Which of ten entries are removed, and how many entries are added afterwards, which take the memory of
-   * removed ones.
+   * Which of ten entries are removed. Then entries are added, which reuse the memory of removed ones.
    */
   test.each<[string, (place: number) => boolean, number]>([
     ['the last one', (place) => place === 9, 0],

@@ -1,5 +1,5 @@
 /**
- * Where values are placed that are copied out of messages: on multiples of 64 bytes, and in shared memory up
+ * The positions of values that are copied out of messages: on multiples of 64 bytes, and in shared memory up
  * to 32 KiB.
  */
 import { describe, expect, it } from 'vitest';

@@ -29,7 +29,7 @@ const b = 'b:1';
 const c = 'c:1';
 
 type TestClient = Client<typeof EchoDefinition>;
-/** For tests that count the turns. */
+/** Options of tests that depend on the order in which addresses take turns. */
 const inTurn = { loadBalancing: 'round-robin' } as const;
 const stateOf = (channel: Channel, address: string) =>
   channel.addresses.find((each) => each.address === address)?.state;
@@ -126,7 +126,7 @@ describe('bad answers in a row', () => {
     while (struck < times) {
       const before = bed.at(a).log.started;
       await client.echo({});
-      // b comes after a.
+      // b is after a in the list.
       if (bed.at(a).log.started === before) {
         await caught(client.behave({ text: 'throw' }));
         ++struck;

@@ -43,8 +43,7 @@ test.each<[string, number, number, number, number[], number]>([
 });
 
 /**
- * Returns the times at which a client with calls that wait until `deadlineMs` makes its attempts, on a clock
- * of its own.
+ * Returns the times of the attempts of a client whose calls wait until `deadlineMs`, on a clock of its own.
  */
 function attempts(deadlineMs: number, random: () => number): number[] {
   const backoff = new Backoff(
@@ -72,7 +71,8 @@ test('the recipe of the guide, 10 s: each of 1,000 clients asks its server at le
     expect(times.at(-1)).toBeGreaterThanOrEqual(
       deadlineMs - connectionLimits.lastAttemptMs - connectionLimits.attemptGapMs,
     );
-    // There are six attempts while the pauses are short, two per second later, and the last one.
+    // There are six attempts while the pauses are short, then two per second, and at last one more before the
+    // deadline.
     expect(times.length).toBeLessThanOrEqual(28);
   }
 });

@@ -42,7 +42,7 @@ test('long pauses of connections grow by 1.8; two are 0 to twice as long, later 
 
 /**
  * Returns how many clients have connected in each second after the server is back, when all clients lost it
- * in the same moment and tried to return at once.
+ * at the same moment and all tried to connect again.
  */
 function returns(clients: number, awayMs: number): number[] {
   const chance = new Random(17);

@@ -207,7 +207,7 @@ describe('consistent hash', () => {
   /**
    * Keeps 200 calls in flight on 10 servers. Half of the calls have the same key, and the others have 2,000
    * keys; each server has a cache of 500 keys. Returns the share of calls that found their key in the cache,
-   * and the highest load in relation to the allowed load.
+   * and the highest ratio of a server's load to its allowed load.
    */
   function underLoad(maxLoad: number, seed: number): { hits: number; above: number } {
     const random = new Random(seed);

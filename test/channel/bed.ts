@@ -28,12 +28,12 @@ export class Bed {
   readonly dialled: string[] = [];
   /** Connections to these addresses get no answer at all. */
   readonly mute = new Set<string>();
-  /** What `fetch` does at these addresses instead of returning the server's own name. */
+  /** The result of `fetch` at these addresses, in place of the server's own name. */
   readonly unwell = new Map<string, () => Promise<{ text: string }>>();
   readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
 
-  /** Interceptors are those of all servers of this call. */
+  /** The interceptors of all servers that this call creates. */
   start(...given: (string | Interceptor)[]): void {
     const interceptors = given.filter((each) => typeof each !== 'string');
     for (const address of given) {

@@ -13,7 +13,7 @@ export interface Answer {
   readonly records?: readonly string[];
   readonly ttl?: number;
   readonly rcode?: number;
-  /** Whether the answer over UDP is cut off, so that the client asks again over TCP. */
+  /** Whether the answer over UDP is truncated, so that the client asks again over TCP. */
   readonly truncated?: boolean;
   /** Whether the server is silent. */
   readonly silent?: boolean;

@@ -26,7 +26,7 @@ afterEach(async () => {
   await dns.stop();
 });
 
-/** Lets time pass for the channel. The time limits of a DNS query are those of c-ares, on the real clock. */
+/** Lets time pass for the channel. The time limits of a DNS query are set by c-ares, on the real clock. */
 async function pass(ms: number): Promise<void> {
   nowMs += ms;
   await vi.advanceTimersByTimeAsync(ms);
@@ -106,7 +106,7 @@ describe('dns:', () => {
     }
     await pass(60_000);
     await until(() => dns.asked.length >= asked + 2);
-    // A query to a silent server is cancelled by the time limit of an attempt, which is the channel's.
+    // A query to a silent server is cancelled by the channel's time limit of an attempt.
     if (answer?.silent === true) await pass(5_000);
     await until(() => known(channel) === `${one}?`);
     expect(channel.state).toBe('ready');

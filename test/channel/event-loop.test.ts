@@ -1,6 +1,6 @@
 /**
- * Calls that fail before they have left the process. However many an application makes, and whatever fails,
- * the event loop keeps running.
+ * Calls that fail before they have left the process. However many calls an application makes, and whatever
+ * fails, the event loop keeps running.
  */
 import { type Channel, type ChannelOptions, createClient, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** This number distinguishes a loop that consists only of microtasks from one that does not. */
+/** This number distinguishes a loop that consists only of microtasks from any other loop. */
 const tries = 2000;
 const longMs = 600_000;
 

@@ -14,7 +14,7 @@ import { turn, until } from './bed.ts';
 
 const everyMs = 10_000;
 
-/** A channel that prefers shm and accepts sim, and a server at the other end whose offer the test sets. */
+/** A channel that prefers shm and accepts sim, and a server whose offer the test sets. */
 class Pair {
   /** The fabrics that the server offers to the next connection; undefined when no server listens. */
   offered: readonly FabricName[] | undefined = ['sim'];

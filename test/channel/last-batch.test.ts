@@ -13,7 +13,7 @@ import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect, openStreams, type StreamWorld } from '../stream/stream-world.ts';
 import { caught, turn } from './bed.ts';
 
-/** Event-loop iterations after which everything in this test has happened many times over. */
+/** Number of event-loop iterations after which everything in this test has happened many times over. */
 const turnsMax = 5000;
 async function until(condition: () => boolean): Promise<void> {
   for (let turns = 0; !condition(); ++turns) {

@@ -1,6 +1,6 @@
 /**
- * Which addresses are outliers, when that is checked, and what happens to them, on a clock that the test
- * moves.
+ * Outliers: which addresses count as outliers, when this is checked, and what happens to them, on a clock
+ * that the test moves.
  */
 import { type Channel, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -91,12 +91,14 @@ describe('on a clock', () => {
     const left = (channel: Channel): string[] =>
       channel.addresses.flatMap(({ address, state }) => (state === 'ejected' ? [address] : []));
 
-    /** `fetch` answers with the name of the server. A server that is to fail answers INTERNAL instead. */
+    /**
+     * `fetch` answers with the name of the server. A server that is to fail answers with INTERNAL instead.
+     */
     async function ask(channel: Channel, calls: number, failing: readonly string[]): Promise<Set<string>> {
       const client = createClient(EchoDefinition, channel);
       const who = new Set<string>();
       const fetch = async (): Promise<string> => (await client.fetch({})).text;
-      // The order is known: the next address is the one behind the last that answered.
+      // The order is known: the next address is the one behind the address that answered last.
       const ready = channel.addresses.filter(({ state }) => state === 'ready').map(({ address }) => address);
       let turn = (ready.indexOf(await fetch()) + 1) % ready.length;
       for (let i = 0; i < calls; ++i) {

@@ -1,5 +1,5 @@
 /**
- * Channels with several addresses that use one address at a time: the first that can be reached.
+ * Channels with several addresses that use one address at a time, which is the first that can be reached.
  */
 import { type Channel, createChannel, createClient, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -116,6 +116,6 @@ describe('pick-first', () => {
 
 test('a policy that there is not', () => {
   expect(() => createChannel('a:1', { loadBalancing: 'random' as 'pick-first' })).toThrow(
-    /loadBalancing: random is none of round-robin, pick-first, least-request, consistent-hash/,
+    /loadBalancing: random is not allowed; use one of round-robin, pick-first, least-request, consistent-hash/,
   );
 });

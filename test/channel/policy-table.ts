@@ -1,4 +1,4 @@
-/** The policies, and who answers with each: for the tests of policies with events. */
+/** The policies and the servers that answer with each of them, for the tests of policies with events. */
 import type { ChannelOptions, ServerAddress } from 'rdma-rpc';
 import { HashRing } from '../../runtime/client/balancing/hash-ring.ts';
 import { hashOfText } from '../../runtime/client/balancing/key-hash.ts';
@@ -6,7 +6,7 @@ import { hashOfText } from '../../runtime/client/balancing/key-hash.ts';
 export const addresses = ['a:1', 'b:1', 'c:1'] as const;
 const [a, b, c] = addresses;
 
-/** A value whose server is `a`, and then `b` when that is away. */
+/** A value whose server is `a`, and then `b` when `a` is away. */
 function valueOfA(): string {
   const ownerOf = (list: readonly string[], value: string): string => {
     const ring = new HashRing(list.map((address) => ({ address, weight: 1 })));
@@ -17,14 +17,16 @@ function valueOfA(): string {
 export const metadata = { 'user-id': valueOfA() };
 
 export interface Row {
-  /** With zones where the policy goes by them. */
+  /** True if zones are configured because the policy uses them. */
   readonly servers?: readonly ServerAddress[];
   readonly options: ChannelOptions;
-  /** The servers of nine calls one after another. */
+  /** The servers of nine calls that are made one after another. */
   readonly all: string;
-  /** The same when `a` takes no calls. */
+  /** The servers of these calls when `a` takes no calls. */
   readonly withoutA: string;
-  /** Who answers a call that is made again when `a` fails, and one that is hedged when `a` hangs. */
+  /**
+   * The server that answers a call that is retried when `a` fails, and a call that is hedged when `a` hangs.
+   */
   readonly retried: string;
   readonly hedged: string;
 }
@@ -38,7 +40,8 @@ export const policies: readonly [string, Row][] = [
     'least-request',
     { options: { loadBalancing: 'least-request' }, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' },
   ],
-  // The list is tried in order when the connection is lost; an error is the answer of a server that is well.
+  // The list is tried in order when the connection is lost. An error is the answer of a healthy server, so it
+  // is not tried elsewhere.
   [
     'pick-first',
     { options: { loadBalancing: 'pick-first' }, all: 'a', withoutA: 'b', retried: '', hedged: '' },

@@ -65,7 +65,7 @@ test('a server that is killed and started again, five times: calls wait for it a
   }
 });
 
-/** How a server ends, and whether calls on their way to it may be lost. */
+/** The ways in which a server ends, and whether calls that are on their way to it may be lost. */
 const ways: [string, (server: ServerProcess) => Promise<unknown>, lost: boolean][] = [
   ['shut down, with a grace', (server) => server.shutdown(), false],
   [
@@ -86,7 +86,7 @@ describe.each(ways)(
     const callers = 8;
 
     /**
-     * Makes calls without a pause while the server ends and restarts. Returns how they failed, by
+     * Makes calls without a pause while the server ends and restarts. Returns the failed calls, by
      * `processed`. Every call ends.
      */
     async function restarted(options: CallOptions): Promise<Record<Processed, number>> {

@@ -1,4 +1,6 @@
-/** Service configuration: what is read of it, what is refused, and what it does to calls and policies. */
+/**
+ * Service configuration: which fields are read, which are refused, and their effect on calls and policies.
+ */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -188,7 +190,7 @@ describe('a channel', () => {
     };
     expect(await runs({ fetch: { idempotent: true } })).toBe(3);
     expect(await runs({ fetch: { idempotent: true, retry: false } })).toBe(1);
-    // Its handler has run, and may not run twice.
+    // Its handler has run and must not run twice.
     expect(await runs({})).toBe(1);
   });
 

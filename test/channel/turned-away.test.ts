@@ -1,6 +1,6 @@
 /**
- * A server that refuses a connection which its client takes for ready. It has run no call of the connection,
- * and the client knows that.
+ * A server refuses a connection that its client believes to be ready. The server has run no call of the
+ * connection, and the client knows that.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { createClient, type ServerOptions, Status } from 'rdma-rpc';
@@ -31,7 +31,7 @@ class Held {
     this.server = new RpcServer(options, ['sim'])
       .add(EchoDefinition, echoHandlers(log))
       .add(StreamsDefinition, {
-        /** The first connection yields nothing. */
+        /** The first connection brings nothing. */
         async *count() {
           if (++log.started > 1) yield { number: 7 };
           else await new Promise(() => {});
@@ -78,7 +78,7 @@ describe('a server that gets no `ready`', () => {
   test('runs nothing of a connection that it has refused: the call runs once, on the next one', async () => {
     const held = new Held({ handshakeTimeoutMs: 100 });
     await held.channel.ready();
-    // The call is sent. Before the server has read anything, its limit for the handshake passes.
+    // The call is sent. Before the server has read anything, its time limit for the handshake passes.
     const answer = createClient(EchoDefinition, held.channel).echo({ number: 7 });
     vi.advanceTimersByTime(100);
     expect([(await answer).number, held.log.started]).toEqual([7, 1]);
@@ -142,7 +142,7 @@ describe('a refusal behind the handshake', () => {
     bed.far('one').write(refusal);
     await until(() => bed.at('one').log.started === 2);
     expect(bed.dialled).toHaveLength(2);
-    // The server of this test has run it twice now, which is once too often. It is repeated only once.
+    // The server has now run the call of this test twice, which is once too often. It is repeated only once.
     bed.far('one').write(refusal);
     const error = await caught(ended);
     expect([error.code, error.processed]).toEqual([Status.UNAVAILABLE, 'no']);

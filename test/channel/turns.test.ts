@@ -1,6 +1,6 @@
 /**
- * How many attempts to connect to one address run at once, and what happens to the others, on a clock that
- * the test moves.
+ * Limits of attempts to connect to one address: how many run at once, and what happens to the others, on a
+ * clock that the test moves.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

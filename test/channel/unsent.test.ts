@@ -1,5 +1,5 @@
 /**
- * Which calls a session hands back because no handler can have seen them, and which answers count against an
+ * Calls that a session returns because no handler can have seen them, and answers that count against an
  * address.
  */
 import { Status } from 'rdma-rpc';

@@ -20,7 +20,7 @@ export function run(...args: string[]): Promise<Outcome> {
   });
 }
 
-/** The same in another folder, with more of an environment. */
+/** Does the same in another folder, with additional environment variables. */
 export function runIn(cwd: string, more: NodeJS.ProcessEnv, ...args: string[]): Promise<Outcome> {
   return new Promise((resolve) => {
     const env = { ...process.env, ...more, NO_COLOR: '1' };

@@ -301,7 +301,7 @@ test('a device on the NUMA node of the process is in order', () => {
   expect(found.filter(({ check }) => check === 'numa')).toEqual([
     { check: 'numa', level: 'ok', what: 'mlx5_0 and this process are on node 1' },
   ]);
-  // A machine with one node says -1.
+  // A machine with one node has the value -1.
   const single = { ...onNodes(server, '4-7'), '/sys/class/infiniband/mlx5_0/device/numa_node': '-1' };
   expect(examine(scripted(single), withDevices(device)).filter(({ check }) => check === 'numa')).toEqual([]);
 });

@@ -265,7 +265,7 @@ describe('requests', () => {
     },
   );
 
-  // Node reads such a stdin as empty.
+  // Node reads such a stdin as if it were empty.
   test.each(['call -', 'call -d @', 'bench -d @', 'bench -D -'])(
     'a directory as stdin is an error, not an empty stream: %s',
     async (words) => {

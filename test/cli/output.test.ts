@@ -26,7 +26,7 @@ afterAll(() => server.shutdown({ graceMs: 0 }));
 
 const run = (file: string | undefined, ...args: string[]) => runProgram(main, file, ...args);
 
-/** Runs a command with its output in that file, or with a reader that closes before any output. */
+/** Runs a command whose output goes to that file, or to a reader that closes before any output. */
 async function runProgram(program: string, file: string | undefined, ...args: string[]): Promise<Outcome> {
   const output = file === undefined ? 'pipe' : openSync(file, 'w');
   const held = ['-c', 'read go && exec "$@"', 'sh', process.execPath, program, ...args];
@@ -53,7 +53,7 @@ test.each(commands)('%s %s: a reader that closes early is no error', async (...a
   expect(await run(undefined, ...args)).toEqual({ code: 0, errors: '' });
 });
 
-// A plugin's input is what protoc writes. An empty input is a request without files.
+// The input of a plugin is the output of protoc. An empty input is a request without files.
 const plugin = join(dirname(main), 'protoc-gen.js');
 
 test('the plugin of protoc: a full disk is an error of one sentence, and a closed reader is no error', async () => {

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc doctor --report`: what the file says about simulated machines, that nothing private is in it, and
- * a report of the machine that runs the tests.
+ * `rdma-rpc doctor --report`: the reports of simulated machines, that nothing private is in a report, and a
+ * report of the machine that runs the tests.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { hostname, tmpdir, userInfo } from 'node:os';
@@ -34,7 +34,7 @@ describe('masking', () => {
     ['NODE7.corp.example is down', 'HOST is down'],
     [`cannot open ${people}/bob/app/x.node`, `cannot open ${people}/USER/app/x.node`],
     ['owned by alice, not by malice', 'owned by USER, not by malice'],
-    // What stays, because it names nobody.
+    // Texts that stay in the report, because they identify nobody.
     ['127.0.0.1 and 0.0.0.0 and ::1 and ::', '127.0.0.1 and 0.0.0.0 and ::1 and ::'],
     ['firmware 22.38.1002, at 12:30:45', 'firmware 22.38.1002, at 12:30:45'],
     ['rdma_rpc::fabric::verbs', 'rdma_rpc::fabric::verbs'],
@@ -111,7 +111,10 @@ const tested: Tested = {
   after: count(70),
 };
 
-/** A machine with a name, a user, addresses and a home folder in each place where one may be. */
+/**
+ * A simulated machine that has a host name, a user, addresses and a home folder in every place where a report
+ * may show them.
+ */
 const named: Machine = scripted({
   ...server,
   '/proc/self/cgroup': '0::/kubepods/alice',

@@ -90,9 +90,11 @@ test('a shared secret is read from a file', async () => {
   expect((await call('psk')).out).toMatch(/psk:fleet/);
   expect(await call('other')).toMatchObject({
     code: 1,
-    errors: expect.stringMatching(/the server does not have this key under this name \(--psk-file\)\n$/),
+    errors: expect.stringMatching(/the server has no such key under this name \(--psk-file\)\n$/),
   });
-  expect((await run('health', address, ...withCa())).errors).toMatch(/such as one that wants --psk-file/);
+  expect((await run('health', address, ...withCa())).errors).toMatch(
+    /it may have no certificate and ask for a shared secret \(--psk-file\); the log of the server may say why/,
+  );
 });
 
 test.each<[string, () => string[], Partial<Outcome>]>([
@@ -101,7 +103,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
   [
     'its identity without the prefix',
     () => [...withCa(), '--identity', 'greeter.example.org'],
-    { code: 1, errors: expect.stringMatching(/lacks the prefix dns: \(--identity\)\n$/) },
+    { code: 1, errors: expect.stringMatching(/with the prefix dns: \(--identity\)\n$/) },
   ],
   [
     'without any flag',
@@ -127,7 +129,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
     {
       code: 1,
       errors: expect.stringMatching(
-        /ALTNAME_INVALID; --servername or --identity must be one that it has, here identity '[^']+'\)\n$/,
+        /ALTNAME_INVALID; --servername or --identity must be a name in the certificate, such as identity: '[^']+'\)\n$/,
       ),
     },
   ],

@@ -140,7 +140,7 @@ describe('a signal of AbortSignal.timeout()', () => {
       call.watch(place, attempt);
       call.unwatch();
     }
-    // Its turn comes together with theirs, or after it.
+    // Its callback comes together with the other callbacks, or after them.
     await new Promise<void>((resolve) => listenLater({ listenNow: resolve }));
     expect([listened(), listenersOf(signal), cancelled]).toEqual([0, 0, []]);
   });

@@ -1,6 +1,6 @@
 /**
  * A ClientSession on a scripted native side, with a count of how often each call settles. The tests of the
- * client's half are based on it.
+ * client endpoint are based on it.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
@@ -46,7 +46,7 @@ export class ClientBed {
   reports = 0;
   /** Number of times that a silence was reported. */
   silences = 0;
-  /** Whether calls that no handler has seen are taken back, and the calls that were. */
+  /** Whether calls that no handler has seen are taken back, and the list of the calls that were. */
   requeues = false;
   readonly requeued: Unsent[] = [];
 
@@ -94,8 +94,8 @@ export class ClientBed {
   }
 
   /**
-   * Starts and publishes a call. With `publish` false it only starts the call. Returns undefined when the
-   * session had no room.
+   * Starts and publishes a call. With `publish` false, the call is started but not published. Returns
+   * undefined when the session had no room.
    */
   call(
     request: EchoMessageInit,

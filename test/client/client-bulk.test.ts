@@ -1,6 +1,6 @@
 /**
- * Large messages on the client's side against a scripted native side: gather entries, keys, and who holds
- * which memory for how long.
+ * Large messages on the client's side against a scripted native side: gather entries, keys, and the time for
+ * which each side holds which memory.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
@@ -122,7 +122,7 @@ describe('large messages', () => {
     expect(holdsBuffer).toHaveBeenCalledOnce();
     const second = call({ payload: new Uint8Array(50_000), number: 2 })!;
     expect(native.submitted.map((each) => each.call)).toEqual([0, 1]);
-    // The end of the first message is also known by now.
+    // At this time the end of the first message is also known.
     const { kept } = bed.context.outgoing.bulk;
     expect([kept.sending, kept.registered.length]).toEqual([2, 2]);
     native.deliver(
@@ -330,7 +330,7 @@ describe('large messages', () => {
   test.each([
     [undefined, /the request of this call holds most of the arena.*arenaBytes \(\d+\) in configure\(\)/],
     ['lease', /the request of this call holds most of the arena/],
-    ['error', /the response takes 9000 bytes of memory and `into` has 1000/],
+    ['error', /the response needs 9000 bytes, but `into` has only 1000/],
   ] as const)(
     'a response refused because of the call itself names the cause: %s',
     async (overflow, names) => {

@@ -1,5 +1,5 @@
 /**
- * Calls that are cancelled before they have begun leave nothing behind: no connection, no listener, no timer.
+ * Calls that are cancelled before they have begun leave nothing behind: no connection, listener or timer.
  */
 import { getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';

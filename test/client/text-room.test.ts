@@ -146,7 +146,7 @@ describe('the bytes around their values', () => {
     });
     call({ text: 'x', payload, parts });
     expect(native.submitted).toHaveLength(1);
-    // The last read is that of encoding the message into the room.
+    // The last read is made when the message is encoded into the room.
     if (refused === 0) bad = 2 * looks;
     native.refuseBulk = refused;
     await expect(call({ text: 'x', payload, parts })).rejects.toThrow(

@@ -17,7 +17,7 @@ test('a call that starts the head of the queue and returns to the queue does not
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
     started.push(request);
-    // This happens when a connection is lost meanwhile and another connection exists.
+    // A connection is lost in this time, while another connection exists.
     queue.startAll(start);
     return started.length < 3;
   };

@@ -242,7 +242,7 @@ describe("a peer's table of segments", () => {
   };
 
   test('with many groups after many segments is read in linear time', () => {
-    // If each group skipped all the empty segments again, this would take 4 * 10^10 steps.
+    // If each group skipped all empty segments again, this would take 4 * 10^10 steps.
     const groups = 20_000;
     const head = Proto2.encode({ id: 1, name: '', must: {} });
     const group = [0x83, 0x01, 0x12, 1, 0x78, 0x84, 0x01]; // an Item with an unknown value of one byte

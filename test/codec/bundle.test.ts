@@ -64,7 +64,8 @@ describe('MessagePack', () => {
   test('is not loaded by files whose methods do not prefer it', () => {
     for (const path of globSync('**/gen/**/*.rdma.ts', {
       cwd: projectDirectory,
-      // Leaves out the folders that other tests create and remove meanwhile: mkdtemp(3) adds six characters.
+      // Leaves out folders that other tests create and remove at the same time: mkdtemp(3) adds six
+      // characters.
       ignore: ['**/node_modules/**', '**/gen/*-??????/**'],
     })) {
       const text = readFileSync(join(projectDirectory, path), 'utf8');

@@ -1,4 +1,6 @@
-/** How equals, clone and merge compare, copy and merge values. protobuf-es.test.ts has random messages. */
+/**
+ * Comparing, copying and merging values by equals, clone and merge. protobuf-es.test.ts has random messages.
+ */
 import { clone, equals, merge } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import type { AnyMessage, AnyType } from './corpus.ts';

@@ -13,7 +13,7 @@ function bytesOfOthers(field: string, entries: Readonly<Record<string, unknown>>
   const theirs = pairOf('corpus.everything.Maps').theirs;
   const bytes = Buffer.from(theirs.encode({ [field]: entries }).finish());
   const es = esType('corpus.everything.Maps');
-  // protobuf-es reads what protobufjs writes, and finds every entry.
+  // protobuf-es reads the output of protobufjs and finds every entry.
   const read = fromBinary(es, bytes) as unknown as Record<string, object>;
   const key = field.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
   expect(Object.keys(read[key] ?? {}).sort()).toEqual(Object.keys(entries).sort());

@@ -14,7 +14,7 @@ interface Kind {
   readonly number: number;
   readonly values: fc.Arbitrary<Value>;
   /**
-   * A value on the wire, before it is divided into groups of seven bits. Fixed-width types use `fixed`
+   * A value on the wire, before it is divided into groups of seven bits. Types of fixed width use `fixed`
    * instead.
    */
   readonly wire?: (value: Value) => bigint;

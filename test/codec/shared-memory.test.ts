@@ -24,7 +24,7 @@ const rewriter = `
       const at = (state >>> 8) % bytes.length;
       bytes[at] = values[state % values.length];
     }
-    // Long texts become short, and short ones long.
+    // Long texts become short, and short texts become long.
     bytes.fill(0x61, Math.min(16, bytes.length));
     bytes.set(first);
   }`;
@@ -70,7 +70,7 @@ describe('a message in memory that is rewritten continuously is decoded or refus
     expect(refused).toBeGreaterThan(0);
   });
 
-  // A string of that size ends where its memory does.
+  // A string of that size ends exactly at the end of the memory.
   test('when it contains a large text', async () => {
     const encoded = EchoMessage.encode({ text: '€'.repeat(100_000) });
     await whileRewritten(encoded, (source) => EchoMessage.decodeFrom(source, 0, encoded.length), 2000);

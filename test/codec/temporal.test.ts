@@ -1,6 +1,6 @@
 /**
  * Timestamps and Durations as Temporal objects, with a polyfill on every Node, and with Node's own Temporal
- * where it exists.
+ * if it exists.
  */
 import {
   durationFromMs,

@@ -10,7 +10,10 @@ import { Tree } from './gen/everything.rdma.ts';
 
 /** Characters of one to four bytes, and a lone surrogate, which is written as three bytes. */
 const characters = ['x', 'é', '漢', '😁', '\ud83d'];
-/** 1,024: longer texts are measured (primitives/room.ts). 21,845 × 3: the size of Msg.encode's own memory. */
+/**
+ * Texts of more than 1,024 characters are measured (primitives/room.ts). 21,845 × 3 is the size of
+ * Msg.encode's own memory.
+ */
 const boundaries = [loopCharsMax, 42, 63, 127, 341, 1024, 5461, 8191, 16_383, 21_845, 32_750, 65_535];
 const around = (length: number): number[] => Array.from({ length: 7 }, (_, i) => length - 3 + i);
 const mark = 0xee;
@@ -65,7 +68,7 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
 
 /**
  * Node 22 and earlier truncate longer texts, and Node 24 and later throw an error. So the test must fail on
- * every version when the runtime offers too much room.
+ * every version if the runtime offers too much room.
  */
 test("Node's transcoder never gets more room than the memory has", async () => {
   type Write = (this: Uint8Array, text: string, at: number, bytesMax: number) => number;

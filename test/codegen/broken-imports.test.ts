@@ -1,6 +1,6 @@
 /**
- * One file with a syntax error among others. Files that import it report their own errors, but no error that
- * only follows from it.
+ * One file with a syntax error among other files. Files that import it report their own errors, but no error
+ * that only follows from it.
  */
 import { expect, test } from 'vitest';
 import { diagnosticsOf, proto3 } from './workspace.ts';

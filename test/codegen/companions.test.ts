@@ -65,7 +65,7 @@ describe('outdated files', () => {
     const options = { include: [join(directory, 'proto')], out };
     const all = ['a.proto', 'dir/b.proto'].map((path) => join(directory, 'proto', path));
     expect((await generate({ ...options, files: all })).stale).toEqual([]);
-    // This is another run for the same directory.
+    // This is a second run for the same directory.
     expect((await generate({ ...options, files: all.slice(0, 1), check: true })).stale).toEqual([]);
     const text = readFileSync(join(out, 'a.rdma.ts'), 'utf8');
     writeFileSync(join(out, 'gone.rdma.ts'), text.replace('from a.proto', 'from gone.proto'));

@@ -1,6 +1,6 @@
 /**
- * Descriptors for comparison: what protoc makes of .proto files, and a form in which two descriptors of the
- * same file are equal.
+ * Descriptors for comparison: the descriptors that protoc makes of .proto files, and a form in which two
+ * descriptors of the same file are equal.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

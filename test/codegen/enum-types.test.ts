@@ -1,4 +1,4 @@
-/** `enums: 'closed'`: the compiler's errors for programs, and that messages are the same. */
+/** `enums: 'closed'`. The tests check the compiler's errors for programs, and that messages are the same. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -61,7 +61,7 @@ test.each(['ts', 'js'] as const)(
   async (target) => {
     const { lines, Order } = await compiled(target, 'closed');
     expect(lines).toEqual([8, 9]);
-    // This is a number of a newer peer.
+    // This is a number that only newer peers know.
     expect(Order.decode(Uint8Array.of(8, 9)).state).toBe(9);
   },
 );

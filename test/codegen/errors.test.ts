@@ -354,7 +354,7 @@ describe('several files', () => {
 });
 
 test('two methods with the same id', async () => {
-  // They were found by search: both hash to the same 32 bits.
+  // These names were found by search; both hash to the same 32 bits.
   const [first, second] = ['M562789', 'M779192'];
   const body = `message A {}\nservice S {\n  rpc ${first}(A) returns (A);\n  rpc ${second}(A) returns (A);\n}`;
   expect(await diagnosticsOf({ 'a.proto': proto3(body) })).toEqual([

@@ -1,6 +1,6 @@
 /**
  * Messages and enums with the name of a JavaScript or TypeScript global. A compiler finds the globals that
- * generated code uses; none of them may have another meaning there.
+ * generated code uses, and none of them may have another meaning there.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -39,7 +39,7 @@ interface Seen {
   readonly errors: readonly string[];
 }
 
-/** Returns whether the identifier is a use of a global, which names of properties are not. */
+/** Returns whether the identifier is a use of a global, and not the name of a property. */
 function isUse(node: ts.Identifier): boolean {
   const { parent } = node;
   if (ts.isPropertyAccessExpression(parent)) return parent.expression === node;

@@ -1,7 +1,7 @@
 /**
  * Features of proto2 and the editions that proto3 lacks, in generated code: groups, required fields,
  * defaults, extensions and features. The results are compared with protoc's text format, and with protobufjs
- * where this protoc does not support editions.
+ * if this protoc does not support editions.
  */
 import { execFileSync } from 'node:child_process';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * Rare input, valid or nearly valid. Each gets a result, or an error that names what the user wrote.
+ * Rare input, valid or nearly valid. Each input gives a result, or an error that names the wrong input.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

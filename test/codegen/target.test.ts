@@ -62,7 +62,7 @@ describe('the target js', { timeout: 120_000 }, () => {
   test('has only JavaScript in the one file, and no code in the other', async () => {
     for (const [path, text] of await outputs('js')) {
       const declarations = path.endsWith('.d.ts');
-      // This throws for types in JavaScript.
+      // The conversion throws for types in JavaScript.
       const { code } = await transform(text, { loader: declarations ? 'ts' : 'js' });
       if (declarations) expect(code.replaceAll(/^export \* from "[^"]+";\n/gm, ''), path).toBe('');
     }

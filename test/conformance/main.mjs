@@ -1,8 +1,9 @@
 /**
  * Runs Google's conformance suite of protobuf: binary, JSON and text format, with all requests of the runner.
- * Run it by `npm run test:conformance`. The runner comes from npm. Where its C library is newer than the
- * machine's, Debian's next C library is unpacked beside it, and the runner is started with that library. If a
- * part is not available, the script prints "not run" with the reason and ends with exit code 77.
+ * Run it by `npm run test:conformance`. The runner comes from npm. If the C library of the runner is newer
+ * than the machine's, Debian's next C library is unpacked beside it, and the runner is started with that
+ * library. If a part is not available, the script prints "not run" with the reason and ends with exit code
+ * 77.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -116,7 +117,7 @@ async function makeTestee() {
   const files = globSync('**/*.proto', { cwd: include, absolute: true });
   await generate({ files, include: [include], out, target: 'js', unknownFields: 'keep' });
   writeFileSync(join(out, 'package.json'), '{ "type": "module" }\n');
-  // At this place, `rdma-rpc` is this package, as for any user who has installed it.
+  // In this folder, `rdma-rpc` is this package, as for any user who has installed it.
   const self = join(cache, 'node_modules/rdma-rpc');
   if (!existsSync(self)) symlinkSync(join(here, '../..'), self);
   const program = join(cache, 'testee.mjs');

@@ -1,7 +1,7 @@
 /**
  * Two containers of one pod. Each process has user, pid, mount, network and IPC namespaces of its own and is
- * a different user. They have only a directory with the socket in common. Each side is killed at seeded
- * moments, from the first byte of the handshake to calls of all sizes in flight.
+ * a different user. They share only a directory with the socket. Each side is killed at seeded moments, from
+ * the first byte of the handshake to calls of all sizes in flight.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -63,7 +63,7 @@ class Peer {
     this.ended = new Promise((resolve) => this.child.once('exit', (code, signal) => resolve(signal ?? code)));
   }
 
-  /** Resolves to what the process has reported, once the condition holds. */
+  /** Resolves to the report of the process, once the condition holds. */
   until(holds: (told: Told) => boolean): Promise<Told> {
     return new Promise((resolve, reject) => {
       const listener = (told: Told): boolean => {
@@ -86,7 +86,7 @@ class Peer {
     return (await this.until((told) => told.census !== undefined)).census!;
   }
 
-  /** Resolves to its census once the condition holds, or after a while to the census as it then is. */
+  /** Resolves to its census once the condition holds, or to the current census after a time limit. */
   async censusWhere(holds: (census: Census) => boolean): Promise<Census> {
     const end = performance.now() + 20_000;
     for (;;) {
@@ -162,7 +162,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
   test('a client killed at any moment leaves nothing at the server', { timeout: 300_000 }, async () => {
     const next = chance(1);
     const server = await serve();
-    // The first client makes what is made once and then stays (such as the thread's caches).
+    // The first client creates the objects that are created once and then stay (such as the thread's caches).
     const first = start('client');
     first.order('calls');
     await first.until(({ rounds = 0 }) => rounds >= 3);
@@ -197,7 +197,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     for (let i = 0; i < kills; ++i) {
       const { rounds: done = 0 } = await client.until(() => true);
       const at = done + next(6);
-      // For some of them the first call has not ended.
+      // Some of them die before their first call has ended.
       if (at > done) await client.until(({ rounds = 0 }) => rounds >= at);
       for (let turns = next(2000); turns > 0; --turns) await new Promise(setImmediate);
       await server.kill();

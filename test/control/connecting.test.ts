@@ -48,7 +48,7 @@ function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promi
   ready.catch(() => undefined);
   return ready;
 }
-/** Resolves to the client's and the server's session on a fabric, when both have been told to connect. */
+/** Resolves to the client's and the server's session on a fabric, when both were told to connect. */
 async function connecting(fabric: string): Promise<{ client: number; server: number }> {
   await until(() => natives.get(fabric)?.connected.length === 2);
   const numbers = [...native(fabric).sessions].map(([number, { role }]) => [role, number] as const);

@@ -77,12 +77,12 @@ describe('what may be used', () => {
     [
       'RDMA_RPC_FABRIC',
       'infiniband',
-      /environment variable RDMA_RPC_FABRIC: infiniband is neither one of auto, shm, shm-fd, verbs/,
+      /environment variable RDMA_RPC_FABRIC: infiniband is not allowed; use 'auto', or one or more of shm, shm-fd, verbs/,
     ],
-    ['RDMA_RPC_FABRIC', 'shm,shm', /RDMA_RPC_FABRIC: \["shm","shm"\] is neither one of/],
+    ['RDMA_RPC_FABRIC', 'shm,shm', /RDMA_RPC_FABRIC: \["shm","shm"\] is not allowed; use/],
     ['RDMA_RPC_PORT', 'one', /RDMA_RPC_PORT: NaN is not an integer from 1 to 255/],
     ['RDMA_RPC_GID_INDEX', '256', /RDMA_RPC_GID_INDEX: 256 is not an integer from 0 to 255/],
-    ['RDMA_RPC_DEVICE', 'x'.repeat(65), /RDMA_RPC_DEVICE: not a text of at most 64 bytes/],
+    ['RDMA_RPC_DEVICE', 'x'.repeat(65), /RDMA_RPC_DEVICE: must be a string of at most 64 bytes/],
   ])('a bad %s (%s) is refused by name', (name, value, message) => {
     vi.stubEnv(name, value);
     expect(() => createServer()).toThrow(message);
@@ -90,17 +90,25 @@ describe('what may be used', () => {
   });
 
   test.each<[string, object, RegExp]>([
-    ['no fabric', { fabric: 'sim' }, /fabric: sim is neither one of auto, shm, shm-fd, verbs/],
-    ['an empty list', { fabric: [] }, /fabric: \[\] is neither one of/],
-    ['auto in a list', { fabric: ['auto', 'shm'] }, /fabric: auto is neither one of/],
+    [
+      'no fabric',
+      { fabric: 'sim' },
+      /fabric: sim is not allowed; use 'auto', or one or more of shm, shm-fd, verbs/,
+    ],
+    ['an empty list', { fabric: [] }, /fabric: \[\] is not allowed; use/],
+    ['auto in a list', { fabric: ['auto', 'shm'] }, /fabric: auto is not allowed/],
     [
       'an unknown option of verbs',
       { verbs: { dev: 'a' } },
       /verbs: there is no option dev; did you mean device\?/,
     ],
-    ['verbs that is a name', { verbs: 'mlx5_0' }, /verbs: takes an object with options, and this is mlx5_0/],
+    ['verbs that is a name', { verbs: 'mlx5_0' }, /verbs: must be an object with options, but is mlx5_0/],
     ['a retry count', { verbs: { retryCount: 8 } }, /verbs: retryCount: 8 is not an integer from 0 to 7/],
-    ['an isolation', { isolation: 'process' }, /isolation: process is none of context, session/],
+    [
+      'an isolation',
+      { isolation: 'process' },
+      /isolation: process is not allowed; use one of context, session/,
+    ],
   ])('a bad option is refused by name: %s', (_, options, message) => {
     expect(() => createServer(options)).toThrow(message);
     expect(() => createChannel('127.0.0.1:1', options)).toThrow(message);
@@ -195,7 +203,9 @@ describe('a session with a context of its own', () => {
   const isolation = 'session';
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  /** The server echoes views of its requests, whose memory returns when the views are collected. */
+  /**
+   * The server echoes views of its requests. The memory of the requests returns when the views are collected.
+   */
   const nothingLeft = (): Promise<void> =>
     until(() => {
       collect();
@@ -219,7 +229,7 @@ describe('a session with a context of its own', () => {
     const lease = allocBuffer(100_000, first);
     const client = createClient(EchoDefinition, second);
     await expect(client.fetch({ number: 50_000 }, { into: lease })).rejects.toThrow(/belongs to another/);
-    // The bytes can be used like any other memory, as a request's bytes can.
+    // The bytes can be used like any other memory, and so can a request's bytes.
     lease.bytes.fill(9);
     expect((await client.echo({ payload: lease.bytes })).payload.every((byte) => byte === 9)).toBe(true);
     lease.release();

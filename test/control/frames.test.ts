@@ -51,7 +51,7 @@ describe('a frame', () => {
   test.each<[string, unknown, RegExp]>([
     ['no map', 5, /^not a map/],
     ['a list', [hello], /^not a map/],
-    ['no type', {}, /^type: not a text/],
+    ['no type', {}, /^type: must be a string/],
     ['an unknown type', { type: 'hullo' }, /unknown type "hullo"/],
     ['a type of the prototype', { type: 'constructor' }, /unknown type "constructor"/],
     ['another protocol', { ...hello, magic: 'grpc' }, /hello: magic: not "rdma-rpc"/],
@@ -107,7 +107,7 @@ describe('a frame', () => {
     [
       'a long identity',
       { ...hello, identity: 'x'.repeat(1025) },
-      /identity: not a text of at most 1024 bytes/,
+      /identity: must be a string of at most 1024 bytes/,
     ],
     ['a code that is none', { type: 'refusal', code: 0, message: '' }, /refusal: code/],
     [

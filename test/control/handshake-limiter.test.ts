@@ -30,7 +30,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A HandshakeLimiter for numbers. Those in `stalled` count as stalled all the time. */
+/** A HandshakeLimiter for numbers. The handshakes in `stalled` count as stalled all the time. */
 function places(max: number) {
   const gone: number[] = [];
   const stalled = new Set<number>();
@@ -70,7 +70,7 @@ describe('places', () => {
     const { all, gone, served, enter } = places(2);
     for (const one of [1, 2, 3, 4, 5]) enter(one);
     expect(served).toEqual([1, 2]);
-    // A handshake that ended while it waited is skipped.
+    // A handshake that ended while it waited must be skipped.
     all.leave(3);
     all.leave(1);
     all.leave(2);
@@ -98,7 +98,7 @@ describe('places', () => {
     enter(3);
     await turn();
     expect([gone, served]).toEqual([[], [0, 1, 2, 3]]);
-    // The next one waits until one of these has also been silent for a moment, or has finished.
+    // The next handshake waits until one of these has also been silent for a moment, or has finished.
     stalled.add(2);
     enter(4);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs - 1);
@@ -116,8 +116,8 @@ describe('places', () => {
   });
 
   /**
-   * Makes peers that have all become silent, up to the number that continues without a slot, and a peer that
-   * then wants a slot.
+   * Makes peers that have all become silent, as many as may continue without a slot, and one more peer that
+   * wants a slot.
    */
   async function overloaded(max: number, steps: (one: number) => number) {
     const all = places(max);
@@ -258,12 +258,12 @@ describe('places', () => {
     let last = 0;
     for (let one = 1000; one < 11_000; ++one) last = told(one);
     expect(last).toBeGreaterThan(100 * first);
-    // All but two retry at once, so no time is reserved for them.
+    // All but two of them retry at once, so no time is reserved for them.
     for (let one = 1000; one < 10_998; ++one) all.lapse(0);
     const next = told(-2);
     expect(next).toBeGreaterThanOrEqual(first);
     expect(next).toBeLessThan(2 * first);
-    // However many more retry, those that already wait come first.
+    // However many more retry, handshakes that already wait come first.
     for (let i = 0; i < 1000; ++i) all.lapse(0);
     expect(told(-3)).toBeGreaterThanOrEqual(first);
   });

@@ -1,5 +1,5 @@
 /**
- * How many connections a server admits, and on which limits the two sides agree.
+ * The number of connections that a server admits, and the limits on which the two sides agree.
  */
 import {
   type Channel,

@@ -1,4 +1,7 @@
-/** The time limit of a handshake: whom it refuses, and that steps that were read late count. */
+/**
+ * The time limit of a handshake. The tests check which clients it refuses, and that steps that were read late
+ * count.
+ */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Handshakes } from '../../runtime/control/handshake/handshakes.ts';
 import type { Link } from '../../runtime/control/link.ts';
@@ -13,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A client of whose connection a test says what the server has read. */
+/** A client whose test decides which of its bytes the server has read. */
 function client() {
   const link = { steps: 0, awaits: undefined as string | undefined, close: vi.fn() };
   const handshakes = new Handshakes(

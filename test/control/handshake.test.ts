@@ -1,6 +1,6 @@
 /**
- * How a server admits connections: hostile, silent, foreign and too many clients. And what a client reports
- * about a server of another kind.
+ * Admission of connections by a server: hostile, silent, foreign and too many clients. The tests also check
+ * the error of a client when the server is of another kind.
  */
 import { connect, createServer as listen, type Server as NetServer, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';

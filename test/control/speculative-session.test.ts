@@ -1,6 +1,6 @@
 /**
- * The session that a server makes before its client asks for one: when it exists, which client gets it, and
- * that it does not stay.
+ * The session that a server makes before its client asks for one. The tests check when it exists, which
+ * client gets it, and that it does not stay.
  */
 import { configure } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Unauthenticated peers at the server. Silent ones evict no peer that sends frames, and refusals reveal
+ * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and refusals reveal
  * nothing to them.
  */
 import { readFileSync } from 'node:fs';
@@ -61,9 +61,9 @@ describe('a client that', () => {
   test('arrives with many others evicts no peer that has sent a frame', async () => {
     const dial = open({ handshakesMax: 4 });
     const spoken = await welcomed(dial, 4);
-    // These are as many more connections as clients of tcp make for their data.
+    // This number is the number of connections that tcp clients open for their data.
     const second = Array.from({ length: 4 }, dial);
-    // One more connection evicts the oldest of those. The others are still open.
+    // One more connection evicts the oldest of these. The others are still open.
     dial();
     await until(() => second[0]!.ended !== undefined);
     expect([...spoken, ...second.slice(1)].filter(({ ended }) => ended !== undefined)).toEqual([]);

@@ -1,6 +1,6 @@
 /**
  * Connections at the listener of a worker group until their first bytes identify them: the result of each
- * kind of beginning, and what ends a connection that never sends anything.
+ * kind of beginning, and the end of a connection that never sends anything.
  */
 import type { Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';

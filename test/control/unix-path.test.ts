@@ -1,6 +1,6 @@
 /**
- * What `listen('unix:PATH')` finds at its path, and what is there afterwards. It never removes files of
- * others, and only one server has the address.
+ * `listen('unix:PATH')` when a file exists at its path, and the file that is there afterwards. It never
+ * removes files of others, and only one server has the address.
  */
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';

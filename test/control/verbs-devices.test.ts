@@ -1,6 +1,6 @@
 /**
- * The question whether this machine has an RDMA device is put to native code for connections, but not for
- * each one.
+ * Native code is asked whether this machine has an RDMA device when connections are made, but not for each
+ * connection.
  */
 
 import { afterEach, expect, test, vi } from 'vitest';

@@ -1,7 +1,7 @@
 /**
- * Peers of other releases, with other wire versions or other versions of a fabric. They are refused, or meet
- * on another fabric. Neither side reads memory or bytes whose layout it does not know. The peers' frames and
- * address blobs are changed on the way, so that each side acts as a release of its own.
+ * Peers of other releases, with other wire versions or other versions of a fabric. Such peers are refused, or
+ * connect on another fabric. Neither side reads memory or bytes whose layout it does not know. The peers'
+ * frames and address blobs are changed on the way, so that each side acts as a different release.
  */
 import {
   type Channel,
@@ -103,12 +103,12 @@ type Blob = { readonly address: Uint8Array; readonly fabric?: string };
 type Offers = { readonly fabrics: readonly { readonly name: string }[]; readonly features: number };
 const isShm = (name: string): boolean => name === 'shm' || name === 'shm-fd';
 
-/** A client whose shared memory has version 9, and which says so. */
+/** A client whose shared memory has version 9, as its frame says. */
 const says: Change = of('hello', ({ fabrics }: Offers) => ({
   fabrics: fabrics.map((offer) => (isShm(offer.name) ? { ...offer, version: 9 } : offer)),
 }));
 /**
- * A client whose version only its address shows, as in a release that does not send the versions of fabrics.
+ * A client whose version is only in its address, as in a release that does not send the versions of fabrics.
  */
 const tells: Change = (frame) => {
   if (frame.type === 'hello')

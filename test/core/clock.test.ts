@@ -1,6 +1,6 @@
 /**
  * The clocks of TypeScript and of native code show the same time, even if a test framework has replaced the
- * former when a context opened.
+ * clocks of Node when a context opened.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';

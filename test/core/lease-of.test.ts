@@ -1,6 +1,6 @@
 /**
- * Where a message keeps its lease. Only leaseOf sees the lease, which has no effect on what an application
- * does with the message.
+ * The place where a message keeps its lease. Only leaseOf sees the lease, which has no effect on what an
+ * application does with the message.
  */
 import { describe, expect, test } from 'vitest';
 import { BlockLease, leaseOf, setLease } from '../../runtime/core/lease.ts';

@@ -151,7 +151,7 @@ describe('RpcError', () => {
   test('processed is one of its three words', () => {
     const options = { processed: 'certainly' as 'yes' };
     expect(() => new RpcError(Status.ABORTED, 'x', options)).toThrow(
-      /processed: certainly is none of no, maybe, yes/,
+      /processed: certainly is not allowed; use one of no, maybe, yes/,
     );
   });
 });

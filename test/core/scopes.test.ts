@@ -1,5 +1,5 @@
 /**
- * How the runtime detects which of Node's implementations of AsyncLocalStorage it runs on (core/scopes.ts).
+ * Tests how the runtime detects Node's implementation of AsyncLocalStorage (core/scopes.ts).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, expect, test, vi } from 'vitest';

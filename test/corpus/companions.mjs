@@ -1,7 +1,7 @@
 /**
- * Runs the plugin under buf, which passes all files and generates those that it is asked for. The output
- * imports no file that is not generated. Files that every compiler contains are generated where their
- * messages are used, and none of them is generated only for options. plugin.mjs calls it.
+ * Runs the plugin under buf, which passes all files and generates only the requested ones. The output imports
+ * no file that is not generated. Files that every compiler contains are generated where their messages are
+ * used, and none of them is generated only for options. plugin.mjs calls it.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -102,8 +102,8 @@ function attempt(run) {
   }
 }
 /**
- * Converts JSON through text, as JSON travels, with its members in any order. The others write all digits of
- * a float. Reading the JSON again shows that no digit of a double is lost.
+ * Converts JSON through text, as JSON travels, with its members in any order. The other libraries write all
+ * digits of a float. Reading the JSON again shows that no digit of a double is lost.
  */
 const canonical = (json) =>
   JSON.stringify(json, (_, value) =>
@@ -114,7 +114,7 @@ const canonical = (json) =>
         : value,
   );
 
-/** Each of these throws an error about what differs. */
+/** Each of these throws an error that describes the difference. */
 const others = [
   {
     name: 'protobuf-es',
@@ -159,7 +159,7 @@ function damage(random, bytes) {
   return damaged;
 }
 
-/** Whatever arrives, a decoder returns a message that can be sent again, or throws CodecError. */
+/** Whatever bytes arrive, a decoder returns a message that can be sent again, or throws CodecError. */
 function survive(type, bytes) {
   count.damaged++;
   const read = attempt(() => type.decode(bytes));

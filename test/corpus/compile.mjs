@@ -96,7 +96,7 @@ export function loadTranspiled(cache, output, groups) {
 
 /**
  * For output of the target js, declarations are checked and code is loaded. Errors in the package's own
- * declarations where Node's types are missing are not errors of the output.
+ * declarations that occur because Node's types are missing are not errors of the output.
  */
 export function checkJavaScript(cache, output, groups) {
   const compiler = join(cache, 'node_modules/typescript-6');

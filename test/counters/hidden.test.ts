@@ -1,6 +1,6 @@
 /**
- * `configure({ countersPage: false })`: no counters of this thread can be read from outside, while it counts
- * as before.
+ * `configure({ countersPage: false })`: the counters of this thread cannot be read from outside, and the
+ * thread still counts.
  */
 import { configure, createClient, stats } from 'rdma-rpc';
 import { processesWithCounters, readCounters } from 'rdma-rpc/counters';

@@ -1,6 +1,6 @@
 /**
- * Counters pages: what this process writes and any process of this user can read, and how invalid bytes are
- * handled.
+ * Counters pages: the page that this process writes, readers of the same user, and the handling of invalid
+ * bytes.
  */
 import {
   closeSync,

@@ -1,5 +1,5 @@
 /**
- * How streams are counted. Each stream is one call of its method, and its contents are counted as messages,
+ * The counters of streams. Each stream is one call of its method, and its contents are counted as messages,
  * regardless of the parts in which they travel.
  */
 import { createClient, leaseOf } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
  * An API server of Kubernetes as its public documentation describes it ("Kubernetes API Concepts"): lists in
- * pages, watches with bookmarks, errors as Status objects. A test says what there is and what goes wrong.
+ * pages, watches with bookmarks, errors as Status objects. A test sets the slices that exist and the faults.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -75,7 +75,7 @@ export class ApiServer {
   readonly slices = new Map<string, SliceGiven>();
   version = 100;
   token = 'first';
-  /** Used instead of its own answer, to lists or to watches. */
+  /** Replaces the server's own answer to lists or watches. */
   answerList: Handler | undefined;
   answerWatch: Handler | undefined;
   pageSize = Number.POSITIVE_INFINITY;
@@ -118,7 +118,7 @@ export class ApiServer {
     await closed;
   }
 
-  /** Writes a slice, as its controller does, and tells all watches. */
+  /** Writes a slice, as the slice's controller does, and sends it to all watches. */
   set(slice: SliceGiven): void {
     const type = this.slices.has(slice.name) ? 'MODIFIED' : 'ADDED';
     this.slices.set(slice.name, slice);

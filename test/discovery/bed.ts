@@ -1,4 +1,7 @@
-/** What the tests of registries share: servers, channels, and what a channel knows. Ended after each test. */
+/**
+ * Helpers that the tests of registries share: servers, channels, and the addresses of a channel. Ended after
+ * each test.
+ */
 import {
   type Channel,
   type ChannelOptions,
@@ -19,7 +22,7 @@ afterEach(async () => {
   for (const end of ending.splice(0).reverse()) await end();
 });
 
-/** A server that says its own address. */
+/** A server that answers with its own address. */
 export async function serve(address = '127.0.0.1:0') {
   const server = createServer();
   let own = '';
@@ -39,7 +42,7 @@ export function channelTo(resolver: Resolver, options: ChannelOptions = {}) {
   return { channel, call };
 }
 
-/** The addresses of a channel in order; with `?` behind those that are stale. */
+/** The addresses of a channel in order, with `?` behind stale ones. */
 export const known = (channel: Channel): string =>
   channel.addresses
     .map(({ address, stale }) => `${address}${stale ? '?' : ''}`)

@@ -1,4 +1,7 @@
-/** The resolver of etcd against one that compacts, cuts, is slow, is silent, or sends what makes no sense. */
+/**
+ * The resolver of etcd against an etcd that compacts, cuts connections, is slow, is silent, or sends invalid
+ * data.
+ */
 import { createServer } from 'node:net';
 import { createServer as createRpcServer } from 'rdma-rpc';
 import { etcd, register } from 'rdma-rpc/etcd';
@@ -7,7 +10,7 @@ import { caught, until } from '../outcomes.ts';
 import { afterwards, channelTo, known, sorted } from './bed.ts';
 import { deleteOf, kv, putOf, ScriptedEtcd } from './etcd-script.ts';
 
-// The silence that is waited for is short here.
+// The time after which a silent etcd is given up is short here.
 vi.mock('../../runtime/discovery/limits.ts', async (original) => ({
   ...(await original<typeof import('../../runtime/discovery/limits.ts')>()),
   etcdSilenceMs: { ask: 100, max: 1000 },
@@ -41,7 +44,7 @@ test('watches from the revision behind the list, and takes over each change', as
   expect(script.watch.metadata.get('hasleader')).toEqual(['true']);
   script.watch.write({ events: [putOf(c), deleteOf(a)] });
   await until(() => known(channel) === sorted(b, c));
-  // A change is taken over when all of its revision is known.
+  // A change is applied when all parts of its revision have come.
   script.watch.write({ events: [deleteOf(b), deleteOf(c)], fragment: true });
   script.watch.write({ events: [putOf(a)] });
   await until(() => known(channel) === a);

@@ -1,6 +1,6 @@
 /**
- * An etcd that answers what a test says: each list, and each watch as a stream that the test writes to,
- * leaves silent or cuts. By gRPC, as a real one is asked.
+ * A scripted etcd: the test sets each answer to a list, and writes to each watch, leaves it silent or cuts
+ * it. Clients talk to it by gRPC, as to a real etcd.
  */
 import { Server as GrpcServer, type Metadata, ServerCredentials, status } from '@grpc/grpc-js';
 import { KVDefinition, WatchDefinition } from '../../runtime/discovery/etcd/gen/rpc.rdma.ts';
@@ -27,7 +27,7 @@ type Reply = (error: object | null, response?: unknown) => void;
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const entryOf = (address: string): string => JSON.stringify({ Op: 0, Addr: address });
-/** Entries and changes; the key is that of `register`. */
+/** Makes entries and changes; the key is the one that `register` writes. */
 export const kv = (address: string, value = entryOf(address)): object => ({
   key: bytes(`s/${address}`),
   value: bytes(value),
@@ -36,7 +36,7 @@ export const putOf = (address: string): object => ({ type: 0, kv: kv(address) })
 export const deleteOf = (address: string): object => ({ type: 1, kv: { key: bytes(`s/${address}`) } });
 
 export class ScriptedEtcd {
-  /** The answer to lists: addresses, or what a handler does. */
+  /** The answer to lists: either addresses or the result of a handler. */
   list: string[] | ((reply: Reply) => void) = [];
   revision = 10n;
   lists = 0;

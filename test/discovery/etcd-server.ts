@@ -1,6 +1,6 @@
 /**
- * A real etcd of this machine (Debian's `etcd-server`), of one test: started on free ports of loopback with a
- * folder of its own, stopped and started again with its data or empty.
+ * A real etcd of this machine (Debian's `etcd-server`) for one test. It is started on free ports of loopback
+ * with its own folder, and is stopped and started again with its data or empty.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -31,7 +31,7 @@ export class EtcdServer {
     this.#flags = flags;
   }
 
-  /** `flags` are more arguments of etcd; with those of TLS, `scheme` is https. */
+  /** `flags` are additional arguments of etcd. With flags of TLS, `scheme` is https. */
   static async start(flags: readonly string[] = [], scheme = 'http'): Promise<EtcdServer> {
     const server = new EtcdServer(scheme, await freePort(), await freePort(), flags);
     await server.start();
@@ -64,7 +64,7 @@ export class EtcdServer {
     });
   }
 
-  /** As by a crash, or a stop of its machine. */
+  /** Stops etcd as a crash, or a stop of its machine, would. */
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
@@ -78,7 +78,7 @@ export class EtcdServer {
     rmSync(join(this.#folder, 'data'), { recursive: true, force: true });
   }
 
-  /** It is there, and does nothing: as with a network that drops everything. */
+  /** Stops the process without ending it, as if a network dropped all packets. */
   freeze(frozen: boolean): void {
     this.#process?.kill(frozen ? 'SIGSTOP' : 'SIGCONT');
   }

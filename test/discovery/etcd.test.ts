@@ -17,7 +17,7 @@ needs('etcd');
 const service = 'shop/greeter';
 const b64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** A request by etcd's JSON gateway, which knows all of its API. */
+/** Makes a request through etcd's JSON gateway, which has etcd's whole API. */
 async function gateway(path: string, body: object): Promise<Record<string, unknown>> {
   const answer = await fetch(`${server.url}/v3/${path}`, { method: 'POST', body: JSON.stringify(body) });
   return (await answer.json()) as Record<string, unknown>;
@@ -81,7 +81,7 @@ describe('with an etcd', () => {
     await call();
     const seen: (string | undefined)[] = [];
     const key = `${service}/${a.address}`;
-    // Awaited like the registration's own listener, so the server still serves.
+    // The server awaits this listener, as it awaits the registration's own listener, so it still serves.
     a.server.onShutdown(async () => {
       await until(() => !a.registered);
       seen.push(await stored(key));
@@ -163,7 +163,7 @@ describe('with an etcd', () => {
     const began = performance.now();
     await until(() => known(channel) === a.address);
     expect(performance.now() - began).toBeLessThan(3000);
-    // The lease of the same length that is renewed is still there.
+    // The lease of the same length is renewed, so it still exists.
     expect(await stored(`${service}/${a.address}`)).toBeDefined();
   });
 
@@ -217,7 +217,7 @@ describe('with an etcd', () => {
     })();
     await server.kill();
     await until(() => channel.addresses.every(({ stale }) => stale));
-    // Longer than the time to live.
+    // This wait is longer than the time to live.
     await until(() => !a.registered && !b.registered);
     server.empty();
     await server.start();
@@ -341,12 +341,13 @@ describe('with authentication', () => {
     const a = await registered({ ...secret, ttlMs: 6000, log: (line) => lines.push(line) });
     const { channel, call } = channelTo(resolver(secret));
     expect(await call()).toBe(a.address);
-    // Renewals are further apart than the life of a token.
+    // The time between renewals is longer than the life of a token.
     const began = performance.now();
     await until(() => performance.now() - began > 7000);
     expect(a.registered).toBe(true);
     expect(lines).toEqual([]);
-    // The watch has outlived its token: a new list would come after a pause that has grown by now.
+    // The token has expired during the watch. A new list would only come after a pause, which has grown by
+    // now.
     const b = await registered(secret);
     const from = performance.now();
     await until(() => known(channel) === sorted(a.address, b.address));

@@ -1,4 +1,7 @@
-/** EndpointSlices of an API server: which servers they name, how changes come, and what can go wrong. */
+/**
+ * EndpointSlices of an API server: the servers that they name, the way in which changes come, and possible
+ * failures.
+ */
 import { writeFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { join } from 'node:path';

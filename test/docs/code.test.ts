@@ -1,6 +1,6 @@
 /**
  * The TypeScript of all pages of docs/. Every program compiles in strict mode, and programs marked as
- * runnable do what their comments say.
+ * runnable print the output in their comments.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ test(
       noEmit: true,
       rootDir: '../..',
       exactOptionalPropertyTypes: true,
-      // The reader continues with the variables that a program has made.
+      // Variables of a program are also available to the programs that follow it.
       noUnusedLocals: false,
     };
     const config = { extends: '../../tsconfig.json', compilerOptions, include: ['.'] };

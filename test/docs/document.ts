@@ -23,7 +23,7 @@ export const pages: readonly Page[] = projectFiles()
   .filter((path) => /^docs\/.*\.md$/.test(path))
   .map((path) => ({ path, text: read(path) }));
 
-/** The text of all pages, for what may stand on any of them. */
+/** The text of all pages, for texts that may be on any of them. */
 export const documents: string = pages.map(({ text }) => text).join('\n');
 
 /** Returns the page at a path below docs/, without `.md`. */
@@ -56,7 +56,7 @@ export function programsOf({ path, text }: Page): Program[] {
   return programs.map(({ title, blocks, run }) => ({ page: path, title, run, code: blocks.join('\n') }));
 }
 
-/** Returns the rows of all tables below `<!-- mark -->`, as cells, without the heads of the tables. */
+/** Returns the rows of all tables below `<!-- mark -->` as cells, without the heads of the tables. */
 export function tableOf(markdown: string, mark: string): string[][] {
   const tables = [...markdown.matchAll(new RegExp(`^<!-- ${mark} -->\\n((?:\\|.*\\n)+)`, 'gm'))];
   if (tables.length === 0) throw new Error(`there is no table marked ${mark}`);

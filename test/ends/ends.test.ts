@@ -1,7 +1,7 @@
 /**
- * A process or a worker may end at any moment and in any way, whatever it has open. It ends with the code
- * that it would have had anyway, without a crash, and without hanging. Each cell is a process (a fifth of the
- * cells runs: ../extent.ts). It runs under the Node that runs this test and under each Node that
+ * A process or a worker may end at any moment and in any way, whatever it has open. The process ends with the
+ * code that it would have had anyway, without a crash, and without hanging. Each cell is a process (a fifth
+ * of the cells runs: ../extent.ts). It runs under the Node that runs this test and under each Node that
  * RDMA_RPC_NODES names (paths, separated by colons).
  */
 import { spawn } from 'node:child_process';
@@ -20,12 +20,12 @@ import { things } from './things.ts';
 interface End {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** For a worker: what the main thread has seen of its end. */
+  /** For a worker: the events of its end that the main thread has seen. */
   readonly worker?: { readonly code: number; readonly error: string };
 }
 const worker = (code: number, error = ''): End => ({ code: 0, signal: null, worker: { code, error } });
 
-/** How each way to end looks from outside. */
+/** The outcome of each way to end, as seen from outside. */
 const ends: Readonly<Record<string, End>> = {
   'by itself': { code: 0, signal: null },
   'process.exit': { code: 7, signal: null },

@@ -1,8 +1,8 @@
 /**
- * What a process or a worker of the table of ends has open when it ends, by name. Each entry opens its thing
- * and returns a function that ends whatever keeps a process alive by design (a listening server, calls in
- * flight). When that function has been called, and nothing has been closed, the process ends by itself.
- * cell.ts uses them, in separate processes.
+ * The things that a process or a worker of the table of ends has open when it ends, by name. Each entry opens
+ * its thing and returns a function that ends whatever keeps a process alive by design (a listening server,
+ * calls in flight). When that function has been called, and nothing has been closed, the process ends by
+ * itself. cell.ts uses them, in separate processes.
  */
 import {
   type Channel,
@@ -25,7 +25,7 @@ export interface Addresses {
   readonly path: string;
 }
 
-/** Undefined when nothing in it keeps a process alive. */
+/** Undefined when it keeps no process alive. */
 type Finish = (() => unknown) | undefined;
 
 /** These values are not collected before the end. */
@@ -38,8 +38,8 @@ function open(address: string, options: ChannelOptions = {}): Channel {
 }
 
 /**
- * Makes small calls, one call in segments and one through the arena. Each uses memory that the others do not
- * use.
+ * Makes small calls, one call in segments and one through the arena. Each of these uses memory that the
+ * others do not use.
  */
 async function calls(channel: Channel): Promise<void> {
   const { echo } = createClient(EchoDefinition, channel);

@@ -1,6 +1,6 @@
 /**
- * GET by READ. Values arrive whole while they are written, in any order of the steps of writers and readers,
- * and whichever process writes.
+ * GET by READ. Values arrive whole although they are written at the same time, in any order of the steps of
+ * writers and readers, and whichever process writes.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -72,8 +72,8 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
     const keys = ['a', 'b', 'c'];
     const textOf = (key: string, n: number): Buffer => Buffer.from(`${key}${n};`.repeat(30));
     /**
-     * The state by key: the PUT in progress, and the numbers of the last PUT that has ended and of the last
-     * that has begun.
+     * The state of each key: the PUT in progress, and the numbers of the last PUT that has ended and of the
+     * last that has begun.
      */
     const state = new Map(
       keys.map((key) => [key, { steps: undefined as Generator<void> | undefined, ended: 0, begun: 0 }]),
@@ -85,7 +85,7 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
       const value = Buffer.from((await client.get(key))!).toString();
       const n = Number(/^[abc](\d+);/.exec(value)?.[1]);
       expect(value).toBe(textOf(key, n).toString());
-      // The value is not older than what had been written before, and not from the future.
+      // The value is not older than the last value that was written before, and not from the future.
       expect(n).toBeGreaterThanOrEqual(ended);
       expect(n).toBeLessThanOrEqual(state.get(key)!.begun);
       ++checked;
@@ -137,7 +137,7 @@ test('a device that copies half a line is noticed by the checksum', () => {
   for (const _ of writeObject(old, encodedKey('k'), new Uint8Array(100).fill(1)));
   const next = old.slice();
   for (const _ of writeObject(next, encodedKey('k'), new Uint8Array(100).fill(2)));
-  // All versions are new, and half of the second line is old.
+  // All versions are new, and the second half of the line is old.
   const copy = next.slice();
   copy.set(old.subarray(lineBytes + 32, 2 * lineBytes), lineBytes + 32);
   expect(readObject(copy, false)).toBe('torn');

@@ -92,7 +92,7 @@ describe('the load', () => {
     });
   });
 
-  /** Faults that a server could have, by the words with which the load must report them. */
+  /** Faults that a server could have, with the words by which the load must report them. */
   const faults: Record<string, (right: KvHandlers) => Partial<KvHandlers>> = {
     'wrong bytes': (right) => ({
       get: async (request, context) => {

@@ -36,7 +36,7 @@ async function run(args: readonly string[], onListening?: (port: number) => void
   return { code, out, errors };
 }
 
-/** What each device lacks. Everything else must work. */
+/** The features that each device lacks. Everything else must work. */
 const lacks: Readonly<Record<string, Partial<Record<Kind, RegExp>>>> = {
   sim: { xsrq: /sim has no XRC/ },
   shm: {

@@ -1,5 +1,5 @@
 /**
- * The example of image tensors, run in one process over both fabrics and checked by pointer.
+ * The example of image tensors, run in one process over both fabrics. The tests compare addresses of memory.
  */
 import { expect, test } from 'vitest';
 import { callVision } from '../../examples/tensor/calls.ts';

@@ -1,14 +1,14 @@
 /**
- * Which layer may use which: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to imports and
- * includes.
+ * The allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to
+ * imports and includes.
  */
 
 export interface LayerRule {
   /** Files to which the rule applies. */
   readonly files: RegExp;
   /**
-   * What these files may import or include of this project, besides files of their own folder, as paths
-   * relative to the root.
+   * The files of this project that these files may import or include, besides files of their own folder, as
+   * paths relative to the root.
    */
   readonly mayUse: RegExp;
 }
@@ -118,7 +118,7 @@ export const nativeLayers: readonly LayerRule[] = [
     files: /^native\/perf\/[^/]+$/,
     mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|receive_queue|unique_fd|verbs_loader)\.h$)/,
   },
-  // This is the plug-in's part of it.
+  // This is the part of the plug-in.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/(verbs\/[^/]+|unique_fd\.h)$)/ },
   // This part chooses among fabrics, as the binding does.
   { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },

@@ -8,13 +8,13 @@ const code = (file: string) => read(file).replace(/\/\/.*/g, '');
 describe('what is taken from a free list', () => {
   /**
    * Lines that take an entry from the end of a container without FreeList, with the reason why the container
-   * is not empty. A line that is missing here takes from a list that a peer may have emptied: use
+   * is not empty. A line that is not listed here takes an entry from a list that a peer may have emptied: use
    * FreeList::take() and check its result.
    */
   const LOOKED_AT: Readonly<Record<string, readonly string[]>> = {
-    // This is the list itself.
+    // This line is the list itself.
     'native/fabric/free_list.h': ['items_.pop_back();'],
-    // This is inside a loop or branch that ends when the queue is empty.
+    // This line is inside a loop or branch that ends when the queue is empty.
     'native/session/event_queue.h': ['later_.pop_front()'],
     'native/session/server/transfers.cc': ['landings_.pop_front();'],
     // The function returns earlier when the entry was not found.
@@ -24,7 +24,7 @@ describe('what is taken from a free list', () => {
     'native/fabric/sim/world.cc': ['events_.pop_back();'],
     'native/fabric/verbs/soft/rxe.cc': ['pending_.pop_front();'],
     'native/memory/arena.cc': ['spare_slots_.pop_front();'],
-    // This takes the entry that was added just before.
+    // This line takes the entry that was added just before.
     'native/session/client/reply_buffers.cc': ['deferred_.pop_back();'],
     'native/session/session_table.cc': ['free_.pop_front();'],
     'native/fabric/tcp/connect/lingering_sockets.cc': ['open_.pop_front();', 'open_.pop_back();'],

@@ -18,11 +18,11 @@ export function projectFiles(): string[] {
 }
 
 /**
- * Returns undefined for sources that came as a tarball, where git is missing, and where git refuses a
- * checkout of another user.
+ * Returns undefined for sources from a tarball, when git is missing, and when git refuses a checkout of
+ * another user.
  */
 export function listedByGit(): string[] | undefined {
-  // Git would take a repository around an unpacked tarball for ours.
+  // Git would take a repository around an unpacked tarball for our repository.
   if (!exists('.git')) return undefined;
   const flags = ['ls-files', '-z', '--cached', '--others', '--exclude-standard'];
   const { status, stdout } = spawnSync('git', flags, { cwd: root, encoding: 'utf8' });

@@ -74,7 +74,10 @@ const REWRITTEN = [
 ];
 
 interface Retired {
-  /** In lower case, as it appears in a comment, a text, or a part of a name (`kBurstMax`, `burst_max`). */
+  /**
+   * The word in lower case, as it appears in a comment, a text, or a part of a name (`kBurstMax`,
+   * `burst_max`).
+   */
   readonly word: RegExp;
   /** The term that replaces it. */
   readonly instead: string;
@@ -87,7 +90,7 @@ const RETIRED: readonly Retired[] = [
   // Performance engineers use "burst" for calls and connection attempts, so benchmarks do too.
   { word: /bursts?/, instead: 'batch, coalesced writes', stillIn: ['bench', 'native/test/verbs'] },
   { word: /laps?/, instead: 'ring epoch' },
-  // The exception is the technique of that name.
+  // The exception is the technique with that name.
   { word: /hazards?(?! pointer)/, instead: 'in-use marker' },
   { word: /spill(s|ed)?/, instead: 'overflow slot' },
   // READs of the fabric tests have sinks; the capability of iWARP is named for them.
@@ -135,7 +138,7 @@ const RETIRED: readonly Retired[] = [
       'test/slow',
     ],
   },
-  // Strangers at sockets are the name of a set of tests, and an option of the command line tool.
+  // "Strangers" at sockets are the name of a set of tests, and of an option of the command line tool.
   {
     word: /strangers?/,
     instead: 'unauthenticated peer',
@@ -195,7 +198,7 @@ describe('a word that has been retired is in none of the rewritten folders', () 
   });
 });
 
-/** Classes of both sides of a stream, and of a test that replaces the runtime's. */
+/** Names of classes that both sides of a stream have, or that a test has in place of the runtime's class. */
 const SAME_NAME = ['Pauses', 'Pulls', 'Pushes'];
 
 test('no two classes that TypeScript files export have the same name, except those that are listed', () => {

@@ -1,6 +1,6 @@
 /**
- * How streams between processes end when one of them is killed, restarted or drained, and what a slow reader
- * costs other streams.
+ * The end of streams between processes when one process is killed, restarted or drained, and the effect of a
+ * slow reader on other streams.
  */
 import { fork } from 'node:child_process';
 import { rmSync } from 'node:fs';

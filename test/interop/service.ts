@@ -17,7 +17,7 @@ import { isPattern, pattern } from './sizes.ts';
 export const headerKey = 'echo-initial';
 export const trailerKey = 'echo-trailing-bin';
 
-/** What the handlers saw. */
+/** The requests that the handlers have seen. */
 export interface InteropLog {
   started: number;
   /** Number of handlers whose signal fired. */

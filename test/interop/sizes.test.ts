@@ -1,5 +1,6 @@
 /**
- * The sizes of the interoperability cases: a message is as long as it is said to be, or as near as it can be.
+ * The sizes of the interoperability cases: each message has its stated length, or the nearest possible
+ * length.
  */
 import { describe, expect, it } from 'vitest';
 import { SimpleResponse } from './gen/interop.rdma.ts';

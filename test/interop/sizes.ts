@@ -3,7 +3,7 @@
  */
 import type { MessageType } from 'rdma-rpc/codec';
 
-/** A frame without metadata consists of a message and this number of bytes. */
+/** A frame without metadata consists of a message and this number of additional bytes. */
 const headerBytes = 16;
 /** Sizes that a queue pair takes inline: on soft-iWARP, shm, sim and most NICs, and soft-RoCE. */
 const inlineFrames = [80, 226, 256, 512];
@@ -24,7 +24,7 @@ export const boundaries: readonly number[] = [
 
 /**
  * Returns the largest body with which the message has at most `bytes` bytes. Returns 0 if the rest of the
- * message is longer than that, as the name of a peer with a long path and process id may be.
+ * message is longer than that, which happens for the name of a peer with a long path and process id.
  */
 export function bodyFor<Init>(
   type: MessageType<unknown, Init>,

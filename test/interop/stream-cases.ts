@@ -19,8 +19,8 @@ import { type Case, echoes, failure, until } from './unary-cases.ts';
 const partHeaderBytes = 12;
 const metadataLengthBytes = 8;
 /**
- * Messages of a stream travel behind the header of their part, and small ones with their length, so their
- * limits are lower by that much.
+ * Messages of a stream are sent behind the header of their part, and small ones with their length, so their
+ * limits are lower by that number of bytes.
  */
 const sizes: readonly number[] = [
   ...boundaries,

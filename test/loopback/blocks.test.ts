@@ -1,5 +1,6 @@
 /**
- * Blocks of a loopback context: who keeps them, and what is left when they are released.
+ * Blocks of a loopback context. The tests check which code keeps them, and that nothing is left when they are
+ * released.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Blocks } from '../../runtime/loopback/blocks.ts';

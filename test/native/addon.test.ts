@@ -77,7 +77,7 @@ describe.each([
     await until(() => native.stats().sleeps > sleeps);
     const { turns } = native.stats();
     for (let i = 0; i < 10_000; i += 1) await turn();
-    // The remaining iterations are its periodic housekeeping.
+    // The remaining iterations are periodic housekeeping of the addon.
     expect(native.stats().turns - turns).toBeLessThan(100);
   });
 
@@ -255,7 +255,7 @@ describe('buffers', () => {
       grown.push(counted() - counts);
       return window;
     });
-    // The first has 4 slots, and the second as many as before.
+    // The first window has 4 slots, and the second has 4 slots, too.
     expect(windows[1]).toBe(windows[0]);
     expect(windows[2]!.byteLength).toBe(windows[0]!.byteLength);
     expect(windows[3]).toBe(windows[2]);
@@ -275,8 +275,8 @@ describe('buffers', () => {
   test('calls that wait for arena memory continue when forgotten leases are collected', async () => {
     const pair = loopback('sim', { arenaBytes: 4 << 20 });
     const { end } = pair.start(pattern(3000));
-    // Before the server sees the request, all memory is in leases that are unreachable and have not been
-    // released.
+    // Before the server sees the request, all memory is in leases that nothing refers to and that have not
+    // been released.
     const forget = () => {
       let block = pair.native.allocBlock(4096, Use.application);
       for (; block !== 0; block = pair.native.allocBlock(4096, Use.application))
@@ -291,7 +291,7 @@ test('all that request garbage collections share a tenth of the time of their th
   const native = loadNative();
   const before = native.collectionWaitMs();
   native.collectionDone(100);
-  // Calls that ask repeatedly get no advantage.
+  // Calls that ask repeatedly have no advantage.
   for (let i = 0; i < 3; ++i) expect(native.collectionWaitMs()).toBeGreaterThan(before + 200);
   expect(native.collectionWaitMs()).toBeLessThanOrEqual(before + 900);
 });

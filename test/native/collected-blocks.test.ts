@@ -1,6 +1,6 @@
 /**
- * Blocks of the arena whose ArrayBuffers are collected: which blocks are released by the collection, and that
- * none is released twice.
+ * Blocks of the arena whose ArrayBuffers are collected. The tests check which blocks the collection releases,
+ * and that none is released twice.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -43,7 +43,7 @@ test.each([
   // The buffer is made and dropped in another function, so that no variable of this function keeps it.
   const lend = (): number => native.blockOf(native.allocBuffer(5000, use)!);
   const block = lend();
-  // The buffer is collected now, but the engine reports that only in a later iteration.
+  // The buffer is collected at this point, but the engine reports that only in a later iteration.
   collect();
   native[give](block);
   expect(native.allocBlock(5000, use)).toBe(block);

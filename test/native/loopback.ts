@@ -44,7 +44,7 @@ const defaults: NativeOptions = {
   mrCacheBytes: 4 << 20,
   mrCacheEntriesMax: 64,
   mrCacheIdleMs: 10_000,
-  // This is for the programs that tests start, as on a JS runtime without libuv.
+  // This is for programs that tests start in the way of a JS runtime without libuv.
   ...(process.env.RDMA_RPC_TEST_LOOP === 'thread' ? { loop: 'thread' as const } : {}),
 };
 const session: SessionOptions = {
@@ -183,7 +183,7 @@ export class Loopback {
 
   #onEvents(count: number): void {
     for (let i = 0; i < count; i += 1) {
-      if (this.native.events.length === 0) return; // An earlier event led to the close.
+      if (this.native.events.length === 0) return; // The close is a result of an earlier event.
       this.#onEvent(i * Ev.words);
     }
   }

@@ -37,7 +37,7 @@ function worker(end: End): void {
   if (end === 'terminate') setInterval(() => undefined, 1000);
 }
 
-/** Returns whether the memory still has what the worker wrote, and accepts what this thread writes. */
+/** Returns whether the memory still has the bytes of the worker and can be written by this thread. */
 function intact(buffer: ArrayBuffer | undefined, value: number): boolean {
   if (buffer === undefined) return false;
   const view = new Uint8Array(buffer, 0, bytes);

@@ -72,7 +72,7 @@ const programs: Record<string, () => void | Promise<void>> = {
     }
     console.log('terminated');
   },
-  /** This needs --expose-gc where the JS runtime has no function for it. */
+  /** This needs --expose-gc if the JS runtime has no function for it. */
   'leases-collected': async () => {
     const { native } = new Loopback('sim');
     const { Bun, gc } = globalThis as { Bun?: { gc(now: boolean): void }; gc?: () => void };

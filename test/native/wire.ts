@@ -72,7 +72,10 @@ export interface Frame {
    * into the reply buffer. Otherwise 0.
    */
   total: number;
-  /** The message in the frame. With segments, it is those that the frame contains, one after the other. */
+  /**
+   * The message in the frame. For segments, these are the segments that the frame contains, one after the
+   * other.
+   */
   message: Uint8Array;
 }
 
@@ -83,7 +86,7 @@ export const callSlot = (call: number): number => call & 0xfff;
 export const callGeneration = (call: number): number => call >>> 12;
 
 /**
- * Builds a frame. Omitted values are 0 or empty. Nothing is checked, because a test may want to build an
+ * Builds a frame. Omitted values are 0 or empty. Nothing is checked here, because a test may want to build an
  * invalid frame.
  */
 export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array {

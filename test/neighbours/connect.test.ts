@@ -177,7 +177,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
       })();
       await loop.catch(() => undefined);
     }
-    // Streams that are still being read are not ended either.
+    // Streams that are still being read do not end either.
     const kept = client.count({ count: 50 })[Symbol.asyncIterator]();
     expect((await kept.next()).value?.number).toBe(0);
     expect(await numbers(client.count({ count: 3 }))).toEqual([0, 1, 2]);

@@ -1,6 +1,6 @@
 /**
  * Generated definitions are definitions for nice-grpc and grpc-js without changes. They are typed, and need
- * no cast and nothing else of this package.
+ * no cast and no other part of this package.
  */
 import {
   credentials,

@@ -1,13 +1,13 @@
 /**
- * The service that runs both over a channel of ours and over grpc-js (fallback.test.ts), and what its
- * handlers have seen.
+ * The service that runs both over a channel of ours and over grpc-js (fallback.test.ts), and the requests
+ * that its handlers have seen.
  */
 import { type Handlers, RpcError, Status } from 'rdma-rpc';
 import { BadRequest, detail } from 'rdma-rpc/details';
 import type { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 export const witnessed = {
-  /** How the request iterators of `hold` were ended, and the signals of handlers that have fired. */
+  /** The ends of the request iterators of `hold`, and the signals of handlers that have fired. */
   heard: [] as string[],
   failures: 0,
 };

@@ -10,7 +10,7 @@ import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 export type TestHandlers = Partial<Handlers<typeof StreamsDefinition>>;
 
-/** What handlers have seen, and the tests that they notify. */
+/** The requests that handlers have seen, and the tests that they notify. */
 export class Seen {
   readonly errors: [unknown, string][] = [];
   readonly notes: string[] = [];

@@ -1,5 +1,5 @@
 /**
- * The names of classes in the package are those under which they are exported. Stack traces, `inspect` and
+ * The classes in the package have the names under which they are exported. Stack traces, `inspect` and
  * loggers print them.
  */
 import { readFileSync } from 'node:fs';

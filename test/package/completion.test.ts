@@ -1,6 +1,6 @@
 /**
- * What an editor offers for an import of the package: the entry points for people, and none that only
- * generated files or this repository import.
+ * The completions of an editor for an import of the package: the entry points for people, and none of those
+ * that only generated files or this repository import.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * What package managers print when the package is installed in an empty folder, with scripts allowed. The
+ * The output of package managers when the package is installed in an empty folder, with scripts allowed. The
  * package has no scripts, causes no warning, and refuses no system. MessagePack, which is inside of the
  * package, works.
  */
@@ -31,7 +31,7 @@ interface Manager {
   readonly again: readonly string[];
 }
 // pnpm 11 treats a forbidden script of a dependency as an error. pnpm 10, which still runs on Node 20, does
-// so when it is told to.
+// so when an option says so.
 const pnpm = ['npm', 'exec', '--yes', `--package=${PNPM}`, '--', 'pnpm', '--config.strict-dep-builds=true'];
 const managers: readonly Manager[] = [
   { name: 'npm', install: ['npm', 'install', ...quiet], again: ['npm', 'ci', ...quiet] },

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root: string = fileURLToPath(new URL('../..', import.meta.url));
-/** Packing builds what is not up to date, and fetches a package manager where none is installed. */
+/** Packing builds everything that is out of date, and downloads a package manager when none is installed. */
 export const SETUP_LIMIT_MS = 300_000;
 /** Arguments with which `npm install` prints only errors. */
 export const quiet: readonly string[] = ['--prefer-offline', '--no-audit', '--no-fund'];

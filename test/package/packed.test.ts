@@ -12,7 +12,7 @@ import { whyNot } from '../needs.ts';
 import { emptyApp, env, pack, quiet, root, SETUP_LIMIT_MS } from './pack.ts';
 import { filesOf } from './quick-start.ts';
 
-/** It is built where the headers of libibverbs are installed. */
+/** The addon is built if the headers of libibverbs are installed. */
 const PLUGIN = 'build/Release/rdma_rpc_verbs.so';
 const STEP_LIMIT_MS = 120_000;
 
@@ -101,7 +101,7 @@ test('has the plug-in for RDMA devices, which may lack its libraries', ({ skip }
 test('can be imported by each of its names, those of neighbours only beside their packages', () => {
   const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: object };
   const names = Object.keys(exports)
-    // `gen*` only says what to do (see generated.test.ts).
+    // `gen*` only prints advice (see generated.test.ts).
     .filter((entry) => entry !== './package.json' && !entry.endsWith('*'))
     .map((entry) => entry.replace('.', 'rdma-rpc').replace('*1', 'v1'));
   const script = `for (const name of ${JSON.stringify(names)}) {

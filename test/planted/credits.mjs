@@ -1,4 +1,6 @@
-/** Bugs of native/session that let frames use credits reserved for others; for main.mjs. */
+/**
+ * Bugs of native/session that let frames use credits that are reserved for other frames; used by main.mjs.
+ */
 const program = 'session_test';
 
 export const creditBugs = [

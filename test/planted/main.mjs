@@ -1,7 +1,7 @@
 /**
  * Tests of the tests. It plants each bug of the tables beside this file, one at a time. The test that the
  * table names must find it, by an assertion that fails and not by a crash or a time limit. A bug whose text
- * is no longer in the source is a failure, too, since the table must follow the code.
+ * is no longer in the source is a failure, too, because the table must follow the code.
  *
  *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *

@@ -77,7 +77,7 @@ export class TypeScript {
   }
 
   /**
-   * Resolves to the `tests` that ran (file, name, status and failures of each) and to how vitest ended with
+   * Resolves to the `tests` that ran (file, name, status and failures of each), and to the end of vitest with
    * its output (`ending`).
    */
   async #vitest(files, names, planted, report) {
@@ -117,7 +117,7 @@ export class TypeScript {
   }
 }
 
-/** Failures that end a test without an assertion that explains them. */
+/** Failures that end a test and that no assertion explains. */
 const isTimeLimit = (text) => /(?:Test|Hook) timed out in/.test(text);
 const isExit = (text) => text.includes('process.exit unexpectedly called');
 

@@ -1,14 +1,14 @@
 /**
- * Tests whether the package works on other systems. Its binaries need no newer libraries than they may, they
- * run with the C library of an older Debian, and those for arm64 run in an emulator. The native suites pass
- * there, the addon can be built from the package, and on musl the package works without it. It needs Debian
- * packages, which it installs, and root and mounts for the older Debian. A part that cannot run prints "not
- * run" and the reason.
+ * Tests whether the package works on other systems. Its binaries need only libraries that all supported
+ * systems have, they run with the C library of an older Debian, and those for arm64 run in an emulator. The
+ * native suites pass there, the addon can be built from the package, and on musl the package works without
+ * it. It needs Debian packages, which it installs, and root and mounts for the older Debian. A part that
+ * cannot run prints "not run" and the reason.
  *
  *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native, build or musl
  *
  * An emulator on x64 does not reorder loads and stores as an arm64 processor may. The statements of
- * docs/internals/threads.md, "Words that threads share", are shown by reading, not here.
+ * docs/internals/threads.md, "Words that threads share", are checked by reading, not here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -48,7 +48,7 @@ const SUITE_LIMIT_MS = 900_000;
 /**
  * The native suites that need no device. session_canary_test is left out because it tests the tests
  * themselves, and shm_model_test because its processor is C++'s own model of memory. The random lives of
- * sessions are the same on every processor, and slow here.
+ * sessions are the same on every processor, and they are slow here.
  */
 const NATIVE_SUITES = ['memory_test', 'fabric_test', 'session_test'];
 const NATIVE_ENV = { RDMA_RPC_SEEDS: '200', RDMA_RPC_EMULATED: '1' };
@@ -62,7 +62,7 @@ const ENTER = `
   mount --bind "$2" "$1/tmp/app" && mount --bind "$3" "$1/tmp/node" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
   new=$1 && shift 3 && exec env -u NODE_EXTRA_CA_CERTS chroot "$new" /tmp/node "$@"`;
 /**
- * This is loaded first where Node is emulated. To start another Node the kernel must be given the emulator,
+ * This is loaded first on an emulated processor. To start another Node the kernel must be given the emulator,
  * and limits are for faster processors.
  */
 const EMULATED = `process.execPath = process.env.NODE_TO_START ?? process.execPath;
@@ -137,7 +137,7 @@ async function symbols(app) {
 }
 
 /**
- * Returns the checks of what an application does on another system. `node` is the command that starts Node
+ * Returns the checks that an application makes on another system. `node` is the command that starts Node
  * there, and `folder` is where it sees the application.
  */
 function uses(app, { node, folder, env = {} }) {
@@ -322,7 +322,7 @@ async function portableTests() {
   const recorded = [];
   for (const [name, part] of Object.entries(parts)) {
     if (only !== '' && only !== name) continue;
-    // A part that cannot begin must not keep the others from running.
+    // A part that cannot begin must not keep the other parts from running.
     recorded.push(...[await part().catch((error) => broken(`portable: ${name}`, error))].flat());
   }
   return recorded;

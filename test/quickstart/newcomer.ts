@@ -95,7 +95,7 @@ export function attempt(command: string, terminal: Terminal): Promise<Ended> {
   return new Promise((resolve) => child.on('close', (code) => resolve({ code, out, errors })));
 }
 
-/** Runs a command that must succeed. Resolves to what the command printed. */
+/** Runs a command that must succeed. Resolves to the output of the command. */
 export async function run(command: string, terminal: Terminal): Promise<string> {
   const { code, out, errors } = await attempt(command, terminal);
   if (code !== 0) throw new Error(`${command} ended with ${code}:\n${out}${errors}`);
@@ -103,8 +103,8 @@ export async function run(command: string, terminal: Terminal): Promise<string> 
 }
 
 /**
- * Starts a server, runs a client when the server listens, and ends the server. Resolves to what the client
- * printed.
+ * Starts a server, runs a client when the server listens, and ends the server. Resolves to the output of the
+ * client.
  */
 export async function talk(server: string, client: string, terminal: Terminal): Promise<string> {
   const child = start(server, terminal);

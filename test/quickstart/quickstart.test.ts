@@ -1,7 +1,7 @@
 /**
  * A newcomer follows docs/start/quick-start.md with the packed tarball and nothing else: first to the letter,
  * then with each Node, package manager, kind of module and tool of the table in docs/start/install.md. If a
- * combination does not work, the test checks that it says so.
+ * combination does not work, the test checks that its error says so.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -120,8 +120,8 @@ describe('package managers', () => {
 
 describe('modules', () => {
   /**
-   * Compiles the service in a folder of its own. `programs` are as the quick start has them, or without await
-   * at their top level.
+   * Compiles the service in a folder of its own. `programs` are those of the quick start, unchanged or
+   * without await at their top level.
    */
   async function compiled(type: 'module' | 'commonjs', module: string) {
     const cwd = folder(type, modules);

@@ -59,7 +59,8 @@ install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
 qemu=(qemu-system-x86_64 -M pc -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
   -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci)
 kernel="console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check"
-# An emulated processor counts as fast as the host's, whose /proc says how fast that is where nothing changes it: such as in a virtual machine.
+# An emulated processor reports the same speed as the host's processor. The host's /proc shows that speed
+# unless frequency scaling changes it, as in a virtual machine.
 khz=''
 [ -e /sys/devices/system/cpu/cpu0/cpufreq ] || khz=$(sed -n '/^cpu MHz/{s/.*: *//;s/[.]\([0-9]\{3\}\).*/\1/p;q}' /proc/cpuinfo)
 port() { qemu+=(-chardev "file,id=$1,path=/dev/fd/$2,append=on" -device "virtserialport,chardev=$1,nr=$3"); }
@@ -74,19 +75,19 @@ ulimit -c 0; vm='' watcher='' status=0
 trap 'kill $vm $watcher || true; wait $vm; exit 143' TERM INT HUP
 accels=${RDMA_RPC_VM_ACCEL:-tcg}
 [ -n "${RDMA_RPC_VM_ACCEL:-}" ] || [ ! -w /dev/kvm ] || ! grep -qwE 'vmx|svm' /proc/cpuinfo || accels='kvm tcg'
-# QEMU keeps a guest that KVM could not continue, so that somebody can examine it.
+# QEMU keeps a guest that KVM could not continue, so that a person can examine it.
 watch() { while sleep 1; do ! grep -q '^KVM internal error' "$ctl/qemu" || kill "$1" || true; done; }
 # Many virtual hosts have a /dev/kvm that opens and then fails, so the guest itself tests it. Emulated
-# processors now and then execute code that another processor has half changed, while Linux 6.12 boots ("Oops:
-# int3"). Nothing has run by then, and the next guest starts.
+# processors sometimes execute code that another processor has half changed, while Linux 6.12 boots ("Oops:
+# int3"). Nothing has run by then, so the next guest is started.
 case $accels in *tcg) accels+=' tcg' ;; esac
 before=''
 for accel in $accels; do
   [ "$before" != tcg ] || echo "rdma-vm: the guest was started again: $(grep -m 1 -oE '(Oops|BUG|Kernel panic).*' "$ctl/console" || echo 'it stopped without a word')" >&2
   before=$accel status=0; : >"$ctl/console"
-  # The kernel computes soft-RoCE's checksum of 79 bytes and more with PCLMULQDQ where the processor has it.
-  # QEMU emulates this instruction so slowly that a packet of 80 bytes takes 2 us more than a packet of 78.
-  # Without the instruction, the kernel uses tables for all sizes.
+  # The kernel computes soft-RoCE's checksum of 79 bytes and more with PCLMULQDQ if the processor has it. QEMU
+  # emulates this instruction so slowly that a packet of 80 bytes takes 2 us more than a packet of 78. Without
+  # the instruction, the kernel uses tables for all sizes.
   cpu=max count=''
   [ "$accel" != tcg ] || { cpu=max,-pclmulqdq; count=${khz:+tsc_early_khz=$khz}; }
   timeout -k 5 "$limit" "${qemu[@]}" -append "$kernel $count ${RDMA_RPC_VM_APPEND:-}" -cpu "$cpu" -accel "${accel/tcg/tcg,thread=multi}" "${more[@]}" </dev/null >"$ctl/qemu" 2>&1 & vm=$!
@@ -102,7 +103,7 @@ case $verbose$rc in
   *) { cat "$ctl/qemu"; sed -i '/sysrq: Resetting/d' "$ctl/console"
     [ ! -s "$ctl/console" ] || { echo "rdma-vm: the end of the guest's kernel log:"; tail -n 60 "$ctl/console"; }; } >&2 ;;
 esac
-# The two measurements cover the boot, and the time from then on.
+# The first measurement covers the boot, and the second covers the time from then on.
 boot='' run=''
 [ ! -s "$ctl/clock" ] || { read -r boot; read -r run || true; } <"$ctl/clock"
 off() { [ -n "$1" ] && { [ "$1" -lt "$2" ] || [ "$1" -gt "$3" ]; }; }

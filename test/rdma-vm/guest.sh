@@ -8,7 +8,8 @@ mkdir -p "/lib/modules/${lib##*/}"; mount --bind "$lib" "/lib/modules/${lib##*/}
 opt=trans=virtio,version=9p2000.L,msize=512000,cache=mmap
 read -r began_here began_there < <(clocks)
 for n in "${!shares[@]}"; do mount -t 9p -o "$opt" "share$n" "${shares[n]}"; done
-# Addresses are valid at once, because none is tried out first, so no GID appears while a command is running.
+# Addresses are valid at once, because duplicate detection is off; so no GID appears while a command is
+# running.
 echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; modprobe veth; ip -batch wire; ip -6 -batch wire6
 for c in all v0 v1; do echo 1 >/proc/sys/net/ipv4/conf/$c/accept_local; echo 0 >/proc/sys/net/ipv4/conf/$c/rp_filter; done
 [ "$link" = none ] || modprobe -a ib_uverbs rdma_ucm
@@ -25,7 +26,7 @@ ulimit -l unlimited; ulimit -n 65536; mkfifo /run/out /run/err
 cat </run/out >/dev/vport0p1 & cat </run/err >/dev/vport0p2 &
 dmesg -n 8 # to the console, which the host keeps: all that the kernel says from now on
 # A thread that has hung in the kernel for two minutes ends the guest, and the log shows where it waits.
-# Otherwise it would take the whole limit.
+# Otherwise such a thread would take the whole time limit.
 for k in timeout_secs=120 check_interval_secs=10 panic=1; do echo "${k#*=}" >"/proc/sys/kernel/hung_task_${k%=*}"; done
 if [ "$limit" -gt 30 ]; then { sleep "$((limit - 20))"; echo w >/proc/sysrq-trigger; } & disown; fi # who hangs, and where
 ( . ./env; export RDMA_VM=$link; . ./cmd ) </dev/null >/run/out 2>/run/err; echo $? >rc

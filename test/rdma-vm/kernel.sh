@@ -6,10 +6,10 @@
 #
 # PACKAGE/SUITE is a package of another suite of the same archive, such as
 # linux-image-amd64/bookworm-backports. The lists of that suite are kept in the cache, and apt's own lists are
-# not changed. CACHE/PACKAGE contains the name of the package that a meta package meant when it was first
-# requested, so that the kernel stays the same until the cache is removed. A folder is moved into its place
-# when it is complete, and `contents` lists its files with their sizes. A folder that lacks a file is made
-# again. Exit status: 77 when a package is not available, 125 for any other error.
+# not changed. CACHE/PACKAGE contains the name of the real package to which a meta package referred when it
+# was first requested, so that the kernel stays the same until the cache is removed. A folder is moved into
+# its place when it is complete, and `contents` lists its files with their sizes. A folder in which a file is
+# missing is made again. Exit status: 77 when a package is not available, 125 for any other error.
 set -euo pipefail
 cache=$1 package=${2/\//-from-} name=${2%/*} link=$3 suite='' apt=()
 [ "$name" = "$2" ] || suite=${2#*/}
@@ -82,8 +82,8 @@ unpack_kernel() (
     skip=$(((1 + $(field 497 1)) * 512 + $(field 584 4))) count=$(($(field 588 4) - 4))
   { xz -dcq "$tmp/payload" || zstd -dcq "$tmp/payload" || cat "$vmlinuz"; } >"$new/vmlinux" 2>"$tmp/log"
   rm -r "$tmp/new/boot"
-  # The initramfs contains only what is needed to reach the host's files: busybox, 9p over virtio, and
-  # overlay. boot.sh adds /init.
+  # The initramfs contains only the parts that are needed to reach the host's files: busybox, 9p over virtio,
+  # and overlay. boot.sh adds /init.
   cp "$(command -v busybox)" "$tmp/ir/bin"
   number=100
   for module in virtio_pci virtio_console 9pnet_virtio 9p overlay; do
@@ -106,7 +106,7 @@ build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): t
   more=$(dpkg-deb -f "$headers"_*.deb Depends | grep -oE 'linux-(headers-[^ ,]+-common|kbuild-[^ ,]+)')
   mapfile -t more <<<"$more"
   # A rebuild of the kernel may have replaced one of these packages but not yet the others. The newest
-  # revision of each also builds the module.
+  # revisions of these packages can also build the module.
   for deb in "${more[@]}"; do
     download "$deb$at" || download "$deb" || lacking "cannot download the Debian package $deb"
   done

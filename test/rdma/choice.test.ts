@@ -1,6 +1,6 @@
 /**
- * The choice of fabric and device on a machine with RDMA devices: which fabric `auto` takes, and what the
- * error says about a fabric or device that is unavailable.
+ * The choice of fabric and device on a machine with RDMA devices: the fabric that `auto` takes, and the error
+ * for a fabric or device that is unavailable.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -59,7 +59,7 @@ describe('auto', () => {
 describe('IPv6', () => {
   const { RDMA_VM } = process.env;
   const device = `${RDMA_VM}1`;
-  // Server and client both take the device that has the address, since that is where their socket is.
+  // Server and client both take the device that has the address of their socket.
   const env = { RDMA_RPC_DEVICE: '' };
 
   test.skipIf(RDMA_VM === undefined).each([

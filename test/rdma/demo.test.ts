@@ -1,6 +1,6 @@
 /**
- * The demo on RDMA devices, as a user starts it: all of its sizes, also the 16 and 64 MiB that devices
- * without memory windows copy through memory of a limited size; and the error where the demo cannot work.
+ * The demo on RDMA devices, as a user starts it: all of its sizes, including the 16 and 64 MiB that devices
+ * without memory windows copy through limited memory; and the error when the demo cannot work.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +13,7 @@ const script = fileURLToPath(new URL('../../dist/examples/kv/demo.js', import.me
 const LIMIT_MS = 400_000;
 
 function demo(...before: string[]) {
-  // 0: as few calls of each size as it makes.
+  // With 0, the demo makes the smallest number of calls of each size.
   const [program, ...args] = [...before, process.execPath, script, '0'];
   const env = { ...process.env, RDMA_RPC_FABRIC: 'verbs', RDMA_RPC_DEVICE: serverDevice };
   return spawnSync(program!, args, { encoding: 'utf8', env, timeout: LIMIT_MS });

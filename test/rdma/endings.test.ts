@@ -1,4 +1,4 @@
-/** What happens to sessions between two RDMA devices when one side ends, in order or not. */
+/** The effect on sessions between two RDMA devices when one side ends, in order or not. */
 import { fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { RpcError, Status } from 'rdma-rpc';

@@ -1,7 +1,7 @@
 /**
- * What an attacker can do who forges packets and knows all numbers that pass on the wire. The attacker can
- * end a sealed session, but no application sees any forged byte. A test knows that a forged packet has had
- * its effect when the session is gone, or when the device has answered the packet.
+ * Attacks by someone who forges packets and knows all numbers that pass on the wire. The attacker can end a
+ * sealed session, but no application sees any forged byte. A test knows that a forged packet has had its
+ * effect when the session is gone, or when the device has answered the packet.
  */
 import { randomBytes } from 'node:crypto';
 import type { RpcError, SecurityLevel } from 'rdma-rpc';
@@ -140,8 +140,8 @@ describe('a forged message', () => {
     let count = 0;
     await until(
       () => {
-        // Forge one packet at a time: further ones would meet other queue pairs once the first has had its
-        // effect.
+        // Forge one packet at a time. Further packets would meet other queue pairs after the first one has
+        // had its effect.
         if (count === forged()) {
           forge({ ...template, payload }, next());
           ++count;
@@ -193,7 +193,7 @@ async function waiting(level: SecurityLevel) {
   return { ...session, answer, open };
 }
 
-/** Returns whether this READ is of the request's content, not of the few bytes around it. */
+/** Returns whether this READ is of the request's content, and not of the few bytes around it. */
 const isLargeRead = (packet: Packet): boolean =>
   packet.opcode === Opcode.readRequest && packet.reth.length >= mtuBytes;
 
@@ -207,7 +207,7 @@ async function aimedAtRequest(level: SecurityLevel, packet: (memory: Reth) => Un
   return { ...session, reply, answer: await session.answer };
 }
 
-/** Compares sequence numbers, which have 24 bits and begin anywhere. */
+/** Compares sequence numbers, which have 24 bits and may begin with any value. */
 const isBehind = (one: Packet, other: Packet): boolean =>
   one.sequence !== other.sequence && ((one.sequence - other.sequence) & 0xff_ffff) < 0x80_0000;
 
@@ -230,7 +230,7 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
     const write = since.find(isWrite);
     for (const each of since.filter(isSend)) {
       if (write !== undefined && isBehind(each, write)) return each;
-      // Another message, such as credits: the WRITE does not precede it.
+      // This is another message, such as one with credits: the WRITE does not precede it.
       if (!passedOn.has(each.sequence)) forge(each, each.sequence);
       passedOn.add(each.sequence);
     }
@@ -268,7 +268,7 @@ describe('a forged packet with a key of no memory', () => {
     expectUnharmed(answer);
     const { payload } = await client.behave({ number: 8, payload: kept(8) });
     expect(same(payload, kept(8))).toBe(true);
-    // Each call has run one handler, also the attacked one.
+    // Each call has run one handler, even the attacked one.
     expect(behaved).toEqual([0, 1, 2, 7, 8]);
     await end();
   });

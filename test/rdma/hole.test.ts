@@ -1,8 +1,8 @@
 /**
- * A path that silently drops packets of one connection: those of a session's data connection while its
+ * A path silently drops packets of one connection. It drops those of a session's data connection while its
  * control connection works, in one direction or the other, or only large packets. Firewalls that have
- * forgotten a connection do this, and tunnels with a smaller MTU. Needs root and `ip`, as netem.test.ts does,
- * but no RDMA device.
+ * forgotten a connection drop packets in this way, and so do tunnels with a smaller MTU. Needs root and `ip`,
+ * as netem.test.ts does, but no RDMA device.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
@@ -16,8 +16,8 @@ import { caught, endAll, pattern, reach, same } from './pair.ts';
 const serverPort = 7001;
 const cable = new Cable('path', 1, serverPort);
 /**
- * Longer than the 60 s after which the kernel itself ends a connection, so a call that ends earlier has
- * another reason.
+ * This is longer than the 60 s after which the kernel itself ends a connection, so a call that ends earlier
+ * has another reason.
  */
 const callMs = 90_000;
 const large = 100_000;
@@ -60,7 +60,7 @@ function open(): { client: Client<typeof EchoDefinition>; channel: Channel } {
 
 async function echoes(client: Client<typeof EchoDefinition>, bytes: number): Promise<boolean> {
   const payload = pattern(bytes, bytes);
-  // The first handshake in a guest on a busy host may take longer than the server waits for one.
+  // The first handshake in a guest on a busy host may take longer than a server's time limit for handshakes.
   const reply = await client.echo({ payload }, { waitForReady: true });
   const right = same(reply.payload, payload);
   leaseOf(reply)?.release();
@@ -82,8 +82,8 @@ function dataPort(): number {
 const portOf = (place: string): number => Number.parseInt(place.slice(place.indexOf(':') + 1), 16);
 
 /**
- * Drops the packets of that client port in the server's namespace from now on: the incoming ones, or the
- * outgoing ones.
+ * From now on, drops the packets of that client port in the server's namespace, either incoming or outgoing
+ * ones.
  */
 const swallow = {
   'to the server': (port: number): void => throwAway('iif', cable.far, 'ipproto', 'tcp', 'sport', `${port}`),
@@ -129,7 +129,7 @@ describe('a data connection that loses', () => {
     },
   );
 
-  // Where answers are dropped, the server detects it.
+  // When answers are dropped, the server detects it.
   test.each([
     ['to the server', `to ${cable.address}`],
     ['to the client', `from ${cable.address}`],

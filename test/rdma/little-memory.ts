@@ -12,6 +12,6 @@ export const littleLockedMemory: readonly string[] = [
   ...['setpriv', '--bounding-set', '-ipc_lock', '--inh-caps', '-ipc_lock'],
 ];
 
-/** Why such a program cannot be started here, or "" when it can. */
+/** Returns why such a program cannot be started here, or "" when it can. */
 export const whyNotLittle: string =
   process.getuid?.() === 0 ? '' : 'not run: only root can drop a capability';

@@ -7,12 +7,12 @@
  *   node test/rdma/main.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
  *   node test/rdma/main.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
  *
- * --kernel: Linux in the guest, that of this machine's Debian unless given; "not run" where Debian's archive
- * does not give it. --only: suites whose name has it, such as "session" or "node". --filter: tests of them by
- * their names, not by their files: of the suite "node" as of vitest's -t, a regular expression; of all others
- * as of --gtest_filter, with * and ?. If no test of any suite matches, the command fails. Each suite has a
- * guest of its own, so that a suite that breaks the kernel does not affect the others. A few failed tests get
- * a second guest and a line in the results (repeat.mjs).
+ * --kernel: the Linux of the guest; by default that of this machine's Debian. "not run" if Debian's archive
+ * does not have it. --only: suites whose name contains it, such as "session" or "node". --filter selects
+ * tests by their names, not by their files. For the suite "node" it is a regular expression, as for vitest's
+ * -t; for all others it is a filter as for --gtest_filter, with * and ?. If no test of any suite matches, the
+ * command fails. Each suite has a guest of its own, so that a suite that breaks the kernel does not affect
+ * the others. A few failed tests get a second guest and a line in the results (repeat.mjs).
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ const TRIAL_LIMIT_S = 120;
 const GUEST_MIB = 3072;
 const results = join('build', 'rdma-results');
 
-/** Ends the script because it cannot run anything. */
+/** Ends the script because nothing can be run. */
 function refuse(why) {
   console.error(`rdma-tests: ${why}`);
   process.exit(2);
@@ -63,7 +63,7 @@ if (options.device !== undefined) {
   if (why !== '') refuse(why);
 }
 
-/** Options of a command, without those that are undefined. */
+/** Options of a command, without undefined ones. */
 const given = (options) =>
   Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}`, String(value)],
@@ -71,7 +71,7 @@ const given = (options) =>
 
 /**
  * Returns the places where the suites run. Each has its name in the results, its two devices, and the way in
- * which a command gets there.
+ * which a command is run there.
  */
 function places() {
   if (options.device !== undefined) {
@@ -110,7 +110,7 @@ async function whyNotPlace(place) {
   }
 }
 
-/** The exit code of a suite in words; boot.sh has exit codes of its own. */
+/** Returns the exit code of a suite in words; boot.sh has its own exit codes. */
 function meaning(code) {
   if (code === 124) return `not finished after ${SUITE_LIMIT_S} s`;
   return code === 125 ? 'the guest failed' : `ended with ${code}`;
@@ -133,10 +133,10 @@ async function runOnce(place, suite, title, tests) {
       return error.output ?? '';
     }),
   );
-  // Time limits mean little in a guest whose clock is wrong.
+  // Time limits are unreliable in a guest whose clock is wrong.
   for (const [line] of output.matchAll(/^rdma-vm: the guest(?:'s clock| was started again).*$/gm))
     console.log(`${title}: ${line}`);
-  // No guest could be started. But a suite that reports this while devices are present has failed.
+  // The guest could not be started. But a suite that reports this while devices are present has failed.
   if (code === NOT_RUN) {
     const noGuest = output.includes('rdma-vm: not run:');
     const seen = noGuest ? { failed: 0, whyNot: [reason(output)] } : { failed: 1, note: reason(output) };
@@ -208,8 +208,7 @@ async function rdmaTests() {
 }
 
 /**
- * Builds in advance what commands that run side by side would otherwise all install and build at the same
- * time.
+ * Builds in advance the parts that commands which run at the same time would otherwise all install and build.
  */
 async function buildAhead() {
   if ((await whyNone()) !== '') return;

@@ -26,16 +26,16 @@ export const clientDevice: string = names[0]!;
 export const serverDevice: string = names[1] ?? clientDevice;
 
 /**
- * Returns options of one side, for verbs alone unless `more` says otherwise. With them a dead connection is
- * detected soon.
+ * Returns options of one side, for verbs alone unless `more` says otherwise. With these options a dead
+ * connection is detected soon.
  */
 export function over(device: string, more: FabricOptions = {}): FabricOptions {
   return { fabric: 'verbs', ...more, verbs: { device, ackTimeout: 14, retryCount: 4, ...more.verbs } };
 }
 
 /**
- * Time limit, in milliseconds, of calls and waits without a limit of their own. It is shorter than a test may
- * take, so that the error names what is stuck.
+ * Time limit, in milliseconds, of calls and waits without a limit of their own. It is shorter than the time
+ * limit of a test, so that the error names the operation that is stuck.
  */
 const STUCK_MS = 60_000;
 const CONNECT_MS = 45_000;
@@ -96,8 +96,8 @@ export async function startServer(address?: string, how: ForkOptions = {}): Prom
 }
 
 /**
- * Starts a server for all tests of a file or a `describe`, none of which may change it. Starting one takes
- * seconds in a guest.
+ * Starts a server for all tests of a file or a `describe`. No test may change it. Starting one takes seconds
+ * in a guest.
  */
 export function sharedServer(): () => ServerProcess {
   let server: ServerProcess | undefined;
@@ -135,7 +135,8 @@ export function caught(promise: Promise<unknown>): Promise<RpcError> {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Calls `look` until `good` accepts its result. After the time limit it throws an error with the last result.
+ * Calls `look` again and again until `good` accepts its result. After the time limit it throws an error with
+ * the last result.
  */
 export async function until<T>(look: () => T | Promise<T>, good: (seen: T) => boolean): Promise<void> {
   const end = performance.now() + STUCK_MS;

@@ -1,7 +1,7 @@
 /**
  * The example script for bpftrace on real processes over RDMA devices: it must count what the processes did.
- * Skipped where bpftrace is missing (nothing installs it, since it needs a compiler), and for users who may
- * not trace.
+ * Skipped when bpftrace is missing (set-up does not install it, because it needs a compiler), and for users
+ * who may not trace.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * The promise of `sealed` on a wire that an attacker can read: the attacker sees nothing of a sealed call,
- * but everything of a call that is not sealed.
+ * `sealed` on a wire that an attacker can read: the attacker sees nothing of a sealed call, but everything of
+ * a call that is not sealed.
  */
 import type { SecurityLevel } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';

@@ -18,7 +18,7 @@ const verbs = { ackTimeout: 20 };
 
 export interface Secured {
   server: Server;
-  /** The number of sessions that clients have got. */
+  /** The number of sessions that clients have made. */
   accepted: number;
   /** The handlers that began. */
   log: EchoLog;

@@ -1,8 +1,8 @@
 /**
  * The suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite: it gets the file for
  * its report, and the tests to run if not all. `read` returns the result of a suite from that file, its
- * output and its exit: `code` is a number or the name of a signal, and `error` the same in words. `shown` is
- * the part of the output that explains the failures.
+ * output and its exit. `code` is a number or the name of a signal, and `error` is the same in words. `shown`
+ * is the part of the output that explains the failures.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -53,8 +53,8 @@ export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => 
 
 /**
  * The number of guests that share a suite; each of two takes every second test, or file. With sanitizers the
- * fault tests take seven minutes, as does the Node suite without. A busy machine doubles that, which comes
- * near the time limit of a suite.
+ * fault tests take seven minutes, and so does the Node suite without them. A busy machine doubles that, which
+ * comes near the time limit of a suite.
  */
 const GUESTS = { verbs_faults_test: 2, node: 3 };
 
@@ -79,14 +79,14 @@ export function only(tests) {
 }
 
 /**
- * The output directory of bundle(), laid out as dist. Each `place` has one of its own, since two may run side
- * by side.
+ * The output directory of bundle(), laid out as dist. Each `place` has its own build directory, because two
+ * may run at the same time.
  */
 const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 
 /**
- * Bundles what the Node suite loads from dist into a few large files. Loading a file takes a tenth of a
- * second in a guest, and many tests start a server that consists of a hundred files.
+ * Bundles the files that the Node suite loads from dist into a few large files. Loading a file takes a tenth
+ * of a second in a guest, and many tests start a server that consists of a hundred files.
  */
 export async function bundle(place) {
   rmSync(bundled(place), { recursive: true, force: true });

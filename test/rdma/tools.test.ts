@@ -17,7 +17,7 @@ import { clientDevice, endAll, serverDevice, sharedServer } from './pair.ts';
 afterEach(endAll);
 const server = sharedServer();
 
-// Commands have no flag for their device; an environment variable names it.
+// Commands have no flag for their device; an environment variable selects it.
 process.env.RDMA_RPC_DEVICE = clientDevice;
 const schema = ['--proto', `${root}/test/runtime/protos/echo.proto`, '--timeout', '45000'];
 const method = 'test.echo.Echo/Echo';

@@ -1,6 +1,6 @@
 /**
- * Reads the wire of the guest, and sends forged RoCE packets, for tests of what a session protects. tcpdump
- * reads. A raw socket writes, since RoCEv2 is UDP and its checksum has no key.
+ * Reads the wire of the guest, and sends forged RoCE packets, for tests of the protection that a session
+ * gives. tcpdump reads. A raw socket writes the packets, because RoCEv2 is UDP and its checksum has no key.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ const rocePort = 4791;
 const wire = 'v0';
 export const addresses = { client: '10.77.0.1', server: '10.77.0.2' } as const;
 
-/** Longer than any packet on the wire. */
+/** This is longer than any packet on the wire. */
 const packetBytesMax = 16 * 1024;
 /** The buffer for packets that tcpdump has not read yet: several times the largest message of a test. */
 const roomKiB = 32 * 1024;
@@ -84,7 +84,7 @@ function icrcOf(packet: Buffer): number {
 /** A RoCE packet that was seen on the wire. */
 export class Packet {
   readonly source: string;
-  /** The UDP source port; devices and forgers have different ones. */
+  /** The UDP source port, which differs between devices and forgers. */
   readonly port: number;
   readonly opcode: number;
   /** The number of the queue pair that receives the packet. */
@@ -170,7 +170,7 @@ export class WireTap {
     return this.#all.some((packet) => packet.includes(text));
   }
 
-  /** Rejects when tcpdump has missed packets, since the test would then conclude too much. */
+  /** Rejects when tcpdump has missed packets, because the test could then draw wrong conclusions. */
   async close(): Promise<void> {
     let said = '';
     this.#program.stderr!.on('data', (text) => {

@@ -1,5 +1,5 @@
 /**
- * Which clients may have remote memory, and what the others are told: servers without it, older peers, and
+ * The clients that may have remote memory, and the errors of the others: servers without it, older peers, and
  * quotas.
  */
 import { createChannel, createClient, createServer, type ServerOptions, Status } from 'rdma-rpc';
@@ -54,7 +54,7 @@ test.each(['welcome', 'hello'] as const)(
     const frames = overhear(without(type));
     const market = later(await openMarket('shm'));
     await market.channel.ready();
-    // An older client has no code that asks for it.
+    // An older client has no code that asks for remote memory.
     const error = type === 'welcome' ? await caught(connectMemory(market.channel)) : undefined;
     if (type === 'welcome') {
       expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });

@@ -1,5 +1,5 @@
 /**
- * How rights end: by close(), by the time limit, by a peer that does not answer, and with the session.
+ * The end of rights: by close(), by the time limit, by a peer that does not answer, and with the session.
  */
 import { Status } from 'rdma-rpc';
 import { connectMemory } from 'rdma-rpc/memory';

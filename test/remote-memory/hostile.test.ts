@@ -1,6 +1,7 @@
 /**
- * Clients that violate the rules. A request that they post with a key that has ended, that belongs to another
- * client or that does not permit it moves no byte. It ends only their own queue pair for memory.
+ * Clients that violate the rules. Such a client may post a request with a key that has ended, that belongs to
+ * another client or that does not permit the request. Then no byte is moved. A violation ends only that
+ * client's own queue pair for memory.
  */
 import { createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { type Exposure, type Memories, memoryOf, type PeerMemory } from 'rdma-rpc/memory';

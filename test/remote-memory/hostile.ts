@@ -21,7 +21,7 @@ import type { MemoryRegion } from '../../runtime/verbs/memory-region.ts';
 type Add = (batch: SendBatch, wrId: number, flags: number) => void;
 
 export class Hostile {
-  /** The messages that have arrived. */
+  /** The messages that have arrived here. */
   readonly messages: Required<Message>[] = [];
   readonly ended: Promise<string>;
   /** Number of requests that have completed with success. */
@@ -49,7 +49,7 @@ export class Hostile {
     const terms = link.connection.memory!;
     const hostile = new Hostile((self, end) => {
       const onMessage = (message: Required<Message>): void => self.#onMessage(message);
-      // On shm a queue pair that is destroyed at once takes its error along, but the frame reports it
+      // On shm a queue pair that is destroyed at once loses its error, but the frame reports the error
       // everywhere.
       const onEnd = (reason: string): void => {
         if (link.ended === undefined) link.send({ type: 'memoryEnd', number, reason: controlText(reason) });

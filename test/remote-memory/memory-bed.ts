@@ -1,5 +1,6 @@
 /**
- * A server and a client with remote memory between them, over each way that works within one process.
+ * A server and a client with remote memory between them. The tests use it over each way that works within one
+ * process.
  */
 import {
   type Channel,

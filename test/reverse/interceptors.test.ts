@@ -43,7 +43,7 @@ afterEach(async () => {
   await channel.close();
 });
 
-/** Returns an interceptor that records what it sees. */
+/** Returns an interceptor that records the calls that it sees. */
 function witness(name: string, lines: string[]): Interceptor {
   return (next) => async (request) => {
     lines.push(`${name} ${request.side} ${request.method.name}`);

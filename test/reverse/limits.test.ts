@@ -1,5 +1,5 @@
 /**
- * One call to a client, one listener or one client must cost the others nothing.
+ * A single call to a client, a single listener or a single client must not block or slow down the others.
  */
 
 import {
@@ -73,7 +73,7 @@ test.each([
   expect(error).toMatchObject({ code: Status.RESOURCE_EXHAUSTED, processed });
   expect(error.message).toMatch(
     new RegExp(
-      `Echo/\\w+: a (message|response) of \\d+ bytes, but the ${side} accepts 1000000; raise messageMaxBytes there`,
+      `Echo/\\w+: a (message|response) of \\d+ bytes, but the ${side} accepts 1000000; raise messageMaxBytes of the ${side}`,
     ),
   );
   expect(await echo.echo({ number: 5 })).toMatchObject({ number: 5 });

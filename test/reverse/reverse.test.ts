@@ -38,7 +38,7 @@ beforeEach(async () => {
   errors.length = 0;
   server = createServer();
   peers = peersOf(server);
-  // The server asks the caller to echo what the caller has sent.
+  // The server asks the caller to echo the text that the caller has sent.
   server.add(StreamsDefinition, {
     unary: async ({ text, count }, context: HandlerContext) => {
       const answer = await peers.client(EchoDefinition, context).echo({ text, number: count }, { context });

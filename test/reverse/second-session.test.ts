@@ -1,5 +1,5 @@
 /**
- * The session for calls from server to client: which peers may have one, how it ends, and that neither a peer
+ * The session for calls from server to client: the peers that may have one, its end, and that neither a peer
  * that breaks the rules nor the end of one session affects another.
  */
 import {
@@ -155,7 +155,7 @@ describe('clients that may serve', () => {
     const world = await open({ authorize, onDenied } as ServerOptions);
     const error = await caught(() => world.reverse.ready);
     expect(error).toMatchObject({ code: Status.PERMISSION_DENIED });
-    expect(error.message).toContain('rdma_rpc.Reverse/Serve: this client may not call it');
+    expect(error.message).toContain('rdma_rpc.Reverse/Serve: this client is not allowed to call this method');
     expect(world.peers.all).toEqual([]);
     expect(await createClient(EchoDefinition, world.channel).echo({ number: 2 })).toMatchObject({
       number: 2,
@@ -242,7 +242,7 @@ describe('the end', () => {
     });
     const next = world.peers.all.find((each) => each !== first)!;
     expect(await world.peers.client(EchoDefinition, next).echo({ number: 6 })).toMatchObject({ number: 6 });
-    // The call in progress ends by itself, not with its connection.
+    // The call in progress ends by itself, and not because its connection ends.
     expect(await hang).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
     await vi.waitFor(() => expect(world.peers.all).not.toContain(first));
   });

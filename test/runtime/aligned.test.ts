@@ -1,6 +1,6 @@
 /**
  * Large `bytes` begin on a multiple of 64 bytes at every receiver, in requests, responses and streams; the
- * test checks the pointers. The option `into` is used, or the error says why not.
+ * test checks the pointers. The option `into` is used, or the error says why it was not used.
  */
 import { leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -26,8 +26,8 @@ const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) ===
 const valueBytes = (blobs: unknown): number => Math.max(...[...valuesIn(blobs)].map((value) => value.length));
 /**
  * Returns the number of bytes that are written for a message with one large value: 64 bytes for the table, 64
- * for the rest, and the value. Where the client copies the request, as over shared memory, the server reads
- * this number of bytes of it. Elsewhere only the value is read, because the frame carries the rest.
+ * for the rest, and the value. When the client copies the request, as over shared memory, the server reads
+ * this number of bytes of it. On other fabrics only the value is read, because the frame carries the rest.
  */
 const alignedBytes = (blobs: unknown): number => 128 + valueBytes(blobs);
 function* valuesIn(value: unknown): Generator<Uint8Array> {
@@ -88,8 +88,8 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
   });
 
   /**
-   * Returns what `run` adds to the counters of the native layer. Both ends are in this thread, so both are
-   * counted.
+   * Returns the amounts that `run` adds to the counters of the native layer. Both ends are in this thread, so
+   * both are counted.
    */
   async function counted<T>(run: () => Promise<T>) {
     const fabric = way === 'in process' ? 'sim' : 'shm';

@@ -1,5 +1,5 @@
 /**
- * AsyncLocalStorage: the context in which each function of an application runs. "alice" creates everything
+ * AsyncLocalStorage: the context in which each function of an application runs. "alice" creates all objects
  * that many calls share (server, channels, the connection, the first call, timers), and then "bob" calls. A
  * function of bob's call must see bob, a function that belongs to no call must see no store, and no function
  * may see alice. Node has two implementations: one by resources (Node 20 and 22) and one by frames (from Node

@@ -233,7 +233,7 @@ describe.each(ways)('%s', (way) => {
   });
 
   test.each([
-    ['a negative time', { timeoutMs: -1 }, /timeoutMs: -1 is no time/],
+    ['a negative time', { timeoutMs: -1 }, /timeoutMs: -1 is not a time in ms/],
     ['a time that is not a number', { timeoutMs: Number.NaN }, /timeoutMs: NaN/],
     ['a bad key', { metadata: { 'a b': 'c' } }, /metadata key "a b"/],
     ['too much metadata', { metadata: { k: 'v'.repeat(9000) } }, /larger than 8192/],
@@ -327,7 +327,7 @@ describe.each(ways)('%s', (way) => {
     const lease = allocBuffer(300_000, world!.channel);
     const first = client.fetch({ number: 200_000 }, { into: lease });
     await expect(client.fetch({ number: 200_001 }, { into: lease })).rejects.toThrow(
-      /into: another call already writes its response to this lease: give each call a lease of its own/,
+      /into: another call already uses this lease for its response; pass a different lease to each call/,
     );
     expect((await first).payload.every((byte) => byte === (200_000 & 0xff))).toBe(true);
     expect((await client.fetch({ number: 200_001 }, { into: lease })).payload).toHaveLength(200_001);

@@ -1,5 +1,6 @@
 /**
- * Sessions hold memory that no garbage collection could free, so connecting many sessions must not start any.
+ * Sessions hold memory that no garbage collection could free, so connecting many sessions must not cause any
+ * collection.
  */
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { type Channel, createChannel, createServer } from 'rdma-rpc';

@@ -52,7 +52,7 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
 
 /** Functions that are never called, or only called before the function that takes them returns. */
 const atOnce = ['Next', 'off', 'createInProcessChannel', 'tlsFiles', 'messages'];
-/** Functions that an interceptor of this package calls, so that they see what an `Interceptor` sees. */
+/** Functions that an interceptor of this package calls; they see the store that an `Interceptor` sees. */
 const inInterceptors = ['reportLoad'];
 /** Functions of this package, or for generated code. */
 const ours = [

@@ -1,6 +1,6 @@
 /**
- * Each function that an application can pass, as a site that reads the current AsyncLocalStorage store when
- * the function runs. test/runtime/async-context.test.ts uses them.
+ * Each function that an application can pass, as a site. A site reads the current AsyncLocalStorage store
+ * when the function runs. test/runtime/async-context.test.ts uses the sites.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
@@ -83,7 +83,7 @@ let faults = 0;
 const failing: Site = {
   handlers: () => ({
     behave: () => {
-      // Errors with the same text are logged once only.
+      // Errors with the same text are logged only once.
       throw new Error(`on purpose, ${++faults}`);
     },
   }),

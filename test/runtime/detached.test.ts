@@ -21,7 +21,7 @@ const service = defineService({ name: 'test.Detached', methods: { Echo: method<B
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-// Node supports it since 21, but the engine of 20 hides it.
+// Node supports it since 21, but the engine of Node 20 hides it.
 if (!('transfer' in ArrayBuffer.prototype)) setFlagsFromString('--harmony-rab-gsab-transfer');
 const transfer = runInNewContext('ArrayBuffer.prototype.transfer') as (this: ArrayBuffer) => ArrayBuffer;
 
@@ -69,7 +69,8 @@ async function outcome(call: Promise<Blob>, value: number): Promise<string> {
 
 describe.each(cases)('over %s, by %s', (way, name) => {
   const detach = ways[name]!;
-  // By then the fabric has copied: tcp and loopback the message, and shm-fd the request into staging memory.
+  // By then the fabric has copied the data: tcp and loopback the message, and shm-fd the request into staging
+  // memory.
   const lends = way !== 'tcp' && way !== 'loopback';
   const lendsRequests = lends && way !== 'shm-fd';
 
@@ -166,7 +167,7 @@ describe.each(pairWays)('a call that waits, over %s', (way) => {
     },
   );
 
-  // Up to V8 11, compiled code that has seen a resizable view reads the old length of a detached view.
+  // Up to V8 11, compiled code that has used a resizable view reads the old length of a detached view.
   test('fails, too, when the views of other calls were resizable', async () => {
     const handled: number[] = [];
     const echo = (request: EchoMessage) => {

@@ -1,6 +1,6 @@
 /**
- * The service that the runtime's tests call. `behave` does what its text says, and records what it has seen
- * for the test.
+ * The service that the runtime's tests call. `behave` acts as its text says, and records its requests for the
+ * test.
  */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type { EchoDefinition, EchoMessage, EchoMessageInit } from './gen/echo.rdma.ts';
@@ -10,7 +10,9 @@ export interface EchoLog {
   started: number;
   /** The codes of signals that aborted in `hang`. */
   aborted: number[];
-  /** Requests of `check` whose bytes differed, or were written after the end of the call (test/slow). */
+  /**
+   * Requests of `check` whose bytes were different, or were written after the end of the call (test/slow).
+   */
   torn?: number;
 }
 

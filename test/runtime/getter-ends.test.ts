@@ -1,7 +1,7 @@
 /**
  * Getters of a request that end their own call while the request is being encoded: the signal aborts, or the
- * channel is closed. The call settles once, wherever it was when its encoding began, and leaves nothing
- * behind.
+ * channel is closed. The call settles once, in whatever state it was when its encoding began, and leaves
+ * nothing behind.
  */
 import { allocBuffer, type Channel, configure, createClient, type Lease, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -136,7 +136,7 @@ describe.each(cases)('over %s, with %i characters, at read number %i', (way, siz
     await client.echo({});
     const leases = fill(pair.channel);
     const controller = new AbortController();
-    // Act at the second attempt; the first one finds no memory.
+    // Act at the second attempt, because the first one finds no memory.
     let room = false;
     let asked = 0;
     const call = client.echo(

@@ -1,6 +1,6 @@
 /**
  * Memory of large messages after it was released, in each way of releasing it: every view of it is empty, and
- * its use fails loudly. No view ever shows what the memory contains next.
+ * its use fails loudly. No view ever shows the memory's next content.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -296,7 +296,9 @@ test('a request that is read after its call causes one warning per method, which
     .filter((text) => text.includes('keep(request)'));
   warned.mockRestore();
   expect(texts).toHaveLength(1);
-  expect(texts[0]).toMatch(/^test\.echo\.Echo\/Echo: `payload` of a request was read when its call was over/);
+  expect(texts[0]).toMatch(
+    /^test\.echo\.Echo\/Echo: `payload` of a request was read after the call had ended/,
+  );
 });
 
 test('the encoder refuses a request that was stored without keep(), and names its method', async () => {

@@ -138,7 +138,7 @@ describe.each(pairWays)('%s', (way) => {
     ['a signal', () => ({ signal: AbortSignal.timeout(20) }), Status.CANCELLED],
   ])('%s holds for a caller that gets the result of another call', async (_, own, code) => {
     const first: ReturnType<ReturnType<Interceptor>>[] = [];
-    // One call serves all callers that ask for the same.
+    // One call serves all callers that make the same call.
     const once: Interceptor = (next) => (request) => {
       if (first.length === 0) first.push(next(request));
       return first[0]!;

@@ -25,7 +25,7 @@ describe('mistakes with interceptors are refused with an error that names them',
     [
       'no list, channel',
       () => createInProcessChannel(() => {}, { interceptors: 5 as never }),
-      /interceptors: not a list of functions/,
+      /interceptors: must be a list of functions/,
     ],
     [
       'no list, client',

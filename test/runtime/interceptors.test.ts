@@ -1,4 +1,7 @@
-/** Interceptors of unary calls, on both sides: their order, what they see and what they may change. */
+/**
+ * Interceptors of unary calls, on both sides: their order, the values that they see, and the values that they
+ * may change.
+ */
 import {
   createClient,
   createContextKey,

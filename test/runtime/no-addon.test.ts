@@ -1,5 +1,5 @@
 /**
- * Which functions work on a machine where the addon cannot be loaded, and the errors of the others. Each case
+ * Functions that work on a machine where the addon cannot be loaded, and the errors of the others. Each case
  * runs a process that seems to be on another system, with the compiled modules in a folder without binaries.
  */
 import { spawnSync } from 'node:child_process';

@@ -1,5 +1,5 @@
 /**
- * What tools that look for open handles (Jest's --detectOpenHandles) see of channels and servers. They ask
+ * Channels and servers, as seen by tools that look for open handles (Jest's --detectOpenHandles). They ask
  * each resource whether it keeps the process alive, and report those that do not answer.
  */
 import { createHook } from 'node:async_hooks';

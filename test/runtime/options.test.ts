@@ -35,7 +35,7 @@ describe('options', () => {
     [
       'an option one level too high',
       () => createChannel(anywhere, { badAnswersMax: 3 } as object),
-      /createChannel: badAnswersMax is an option of outlierDetection: outlierDetection: \{ badAnswersMax: … \}/,
+      /createChannel: badAnswersMax belongs inside the option outlierDetection: write outlierDetection: \{ badAnswersMax: … \}/,
     ],
     [
       'no call slots left for streams',
@@ -65,7 +65,7 @@ describe('options', () => {
     [
       'a text for a number',
       () => configure({ slotBytes: '8KiB' as never }),
-      /^configure: slotBytes: '8KiB' is no number: give an integer from 1024 to 65536$/,
+      /^configure: slotBytes: '8KiB' is a string, not a number; give an integer from 1024 to 65536$/,
     ],
     [
       'an option of the process, given to a server',
@@ -90,32 +90,32 @@ describe('options', () => {
     [
       'a value that is not a function',
       () => createServer({ onHandlerError: 'log' as never }),
-      /onHandlerError: not a function/,
+      /onHandlerError: must be a function/,
     ],
     [
       'a value that is not a time',
       () => createChannel(anywhere, { timeoutMs: Number.NaN }),
-      /timeoutMs: NaN is no time in ms/,
+      /timeoutMs: NaN is not a time in ms/,
     ],
     [
       'an infinite time',
       () => createChannel(anywhere, { timeoutMs: Infinity }),
-      /timeoutMs: Infinity is no time/,
+      /timeoutMs: Infinity is not a time in ms/,
     ],
     [
       'a text that is too long',
       () => createChannel(anywhere, { identity: 'x'.repeat(2000) }),
-      /identity: not a text of at most 1024 bytes/,
+      /identity: must be a string of at most 1024 bytes/,
     ],
     [
       'a value outside of the choices',
       () => configure({ polling: 'never' as never }),
-      /polling: never is none of adaptive, busy, event/,
+      /polling: never is not allowed; use one of adaptive, busy, event/,
     ],
     [
       'a number instead of options',
       () => createServer(5 as never),
-      /takes an object with options, and this is 5/,
+      /must be an object with options, but is 5/,
     ],
     [
       'a name that is like no other',
@@ -193,7 +193,7 @@ describe('addresses', () => {
 });
 
 describe('configure()', () => {
-  // This tests a regression: any configured option made shm use the slots of a device, and 9 KiB took 1.4
+  // This tests for a regression: any configured option made shm use the slots of a device, and 9 KiB took 1.4
   // times as long.
   test('changes no option that is not given, on any fabric', () => {
     const all = () => (['shm', 'shm-fd', 'tcp', 'verbs'] as const).map(nativeOptions);

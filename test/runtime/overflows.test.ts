@@ -1,6 +1,6 @@
 /**
- * Messages that fit no slot, one after the other. The runtime learns not to encode them into a slot first,
- * and they arrive unchanged whatever the next sizes are.
+ * Messages that do not fit a slot, one after the other. The runtime learns not to encode them into a slot
+ * first, and they arrive unchanged whatever the next sizes are.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Header and trailer of an answer: which functions get them and when, and the error for those that are too
+ * Header and trailer of an answer: the functions that get them and when, and the error when they are too
  * large.
  */
 import { type CallOptions, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';

@@ -3,7 +3,8 @@
  * the receives, and the arena in which large messages are decoded. With `shm-fd` they are receives, rings and
  * the staging memory, and messages are decoded from a copy. Calls may fail and connections may end. This
  * process continues, and calls work again once the other process has stopped. The test also runs with
- * sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN says how many messages are decoded meanwhile.
+ * sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN is the number of messages that are decoded during
+ * the test.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -89,7 +90,7 @@ const requests: readonly [Name, object][] = [
 /** Starts the process. Resolves, once it is at work, to a function that stops it. */
 async function rewriter(names: readonly string[]): Promise<() => Promise<void>> {
   const script = fileURLToPath(new URL('process/rewriter.mjs', import.meta.url));
-  // Without the libraries that the sanitized run loads into this process.
+  // The libraries that the sanitized run loads into this process are left out.
   const child = fork(script, [String(process.pid), ...names], {
     env: { ...process.env, LD_PRELOAD: '' },
     execArgv: [],

@@ -1,6 +1,6 @@
 /**
- * The value `processed` of every failure: each step of a call, and each thing that can go wrong there, for
- * small calls, large calls and streams. `no` must be certain (the handler has not run and will not run),
+ * The value `processed` of every failure, for each step of a call and each fault that is possible there, and
+ * for small calls, large calls and streams. `no` must be certain (the handler has not run and will not run),
  * `yes` means that the server answered, and `maybe` means anything else.
  */
 import { createServer as createTcpServer } from 'node:net';
@@ -25,7 +25,7 @@ import { collect } from '../stream/stream-world.ts';
 import { EchoDefinition } from './gen/echo.rdma.ts';
 import { openPair, type PairWay, pairWays } from './pair.ts';
 
-/** What the handler does in this case. */
+/** The action of the handler in this case. */
 type Behaviour = (context: HandlerContext) => object | Promise<object>;
 
 interface Bed {
@@ -211,7 +211,7 @@ describe.each(pairWays)('%s', (way) => {
       const controller = new AbortController();
       const call = bed.call({ signal: controller.signal });
       controller.abort();
-      // The call is given to the device before it is cancelled, so this is unknown.
+      // The call is passed to the device before it is cancelled, so the result is unknown.
       const error = await call.then(() => undefined, RpcError.from);
       expect(error?.codeName).toBe('CANCELLED');
       expect(['no', 'maybe']).toContain(error?.processed);

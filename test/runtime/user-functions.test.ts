@@ -1,6 +1,6 @@
 /**
- * Each function that an application can pass, and each way in which it can fail. At most the call that the
- * function belongs to may be affected, while other calls of the connection are under way all the time.
+ * Each function that an application can pass, and each way in which it can fail. A failure may affect at most
+ * the call to which the function belongs, while other calls of the connection are under way all the time.
  */
 
 import { Registry } from 'prom-client';
@@ -31,7 +31,7 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 
 type Anything = (...given: unknown[]) => unknown;
 
-/** A proxy that throws whatever is done with it. */
+/** A proxy that throws in every operation. */
 function trap(): object {
   const fail = () => {
     throw new Error('a trap of a proxy');
@@ -97,7 +97,7 @@ interface Site {
   readonly use?: (bad: Anything) => Interceptor;
   readonly channel?: (bad: Anything) => ChannelOptions;
   readonly call?: (bad: Anything) => CallOptions;
-  /** The bad value is the one that `text: 'bad'` of the methods asks for. */
+  /** The value is wrong in the way that `text: 'bad'` of the methods requests. */
   readonly request?: (bad: Anything) => object;
   readonly stream?: boolean;
   readonly resolver?: (bad: Anything, address: string) => Resolver;
@@ -123,7 +123,7 @@ const behind =
     const response = await next(request);
     return request.metadata.get('bad') === undefined ? response : ((await bad(response)) as typeof response);
   };
-/** For functions that are called for all calls: only the first call fails. */
+/** For functions that are called for all calls, only the first call fails. */
 const once = (bad: Anything): Anything => {
   let done = false;
   return (...given) => {
@@ -318,7 +318,8 @@ describe.each(Object.keys(sites))('%s', (name) => {
     const slow = Array.from({ length: 10 }, (_, i) => client.fetch({ number: i }, { waitForReady: true }));
     while (waiting.length < slow.length) await new Promise((resolve) => setImmediate(resolve));
     const sessions = server.sessions.length;
-    // Only calls that may fail have a short time limit, so that a slow machine does not matter to the others.
+    // Only calls that may fail have a short time limit, so that the other calls also succeed on a slow
+    // machine.
     const timeoutMs = site.harmless === true ? 60_000 : 300;
     const options = { metadata: { bad: '1' }, timeoutMs, ...site.call?.(bad) };
     const request = site.request?.(bad) ?? { text: 'bad' };
@@ -337,7 +338,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
     for (const release of waiting) release();
     await beside;
     expect((await Promise.all(slow)).map(({ number }) => number)).toEqual(slow.map((_, i) => i));
-    // A function that never ends may delay its own call, and nothing else.
+    // A function that never ends may delay its own call, but no other call.
     if (misdeed !== 'never ends') await result;
     expect(server.sessions.length).toBe(sessions);
     await channel.close();

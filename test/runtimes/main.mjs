@@ -107,7 +107,7 @@ const programs = {
 };
 /** Cells of the table of ends (test/ends) that need no server outside of their process. */
 const openThings = ['a server with a session', 'an in-process channel'];
-/** The exit code by the way to end, and what the main thread sees of a worker's end. */
+/** The exit code for each way to end, and the events of a worker's end on the main thread. */
 const ends = {
   'by itself': [0, ''],
   'process.exit': [7, ''],

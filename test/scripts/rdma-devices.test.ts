@@ -1,6 +1,5 @@
 /**
- * The errors of `npm run test:rdma -- --device` before it builds anything, with a simulated
- * /sys/class/infiniband.
+ * The errors of `npm run test:rdma -- --device` before the build, with a simulated /sys/class/infiniband.
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

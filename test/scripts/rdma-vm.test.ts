@@ -1,6 +1,6 @@
 /**
- * How test/rdma-vm/boot.sh starts a guest, with a fake QEMU that records its arguments and fails in various
- * ways.
+ * The start of a guest by test/rdma-vm/boot.sh, with a fake QEMU that records its arguments and fails in
+ * various ways.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ beforeAll(() => {
   writeFileSync(join(top, 'version'), 'v');
   writeFileSync(join(top, 'contents'), '1 initramfs\n1 version\n1 vmlinux\n');
   // Programs that a machine without guests may lack; these tests only need them to exist. busybox must read
-  // its input, since its writer would otherwise get an error.
+  // its input, because its writer would otherwise get an error.
   const others = ['depmod', 'modprobe', 'ip', 'xz'].map((program) => [program, ''] as const);
   for (const [program, does] of [['busybox', 'cat >/dev/null\n'] as const, ...others])
     writeFileSync(join(folder, 'bin', program), `#!/bin/sh\n${does}`, { mode: 0o755 });

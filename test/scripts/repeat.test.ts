@@ -1,5 +1,5 @@
 /**
- * Which failed tests of a guest's suite are repeated, how they are selected, and the combined result of both
+ * The failed tests of a guest's suite that are repeated, their selection, and the combined result of both
  * runs.
  */
 import { describe, expect, test } from 'vitest';
@@ -37,7 +37,7 @@ const { nativeSuite, nativeSuites, nodeSuites } = (await script('../test/rdma/su
   nodeSuites: (place: string, filter: string) => Suite[];
 };
 
-/** The report of a suite that ran to its end: `passed` tests passed, and those in `failed` failed. */
+/** The report of a suite that ran to its end: `passed` tests passed, and the tests in `failed` failed. */
 function report(passed: number, failed: string[], more: Partial<Report> = {}): Report {
   const failedTests = failed.map((key) => ({ key, line: `${key}: why` }));
   const failures = failedTests.map(({ line }) => line);

@@ -94,8 +94,8 @@ describe('GoogleTest', () => {
 
 describe('vitest', () => {
   const never = 'async () => { await new Promise(() => undefined); }';
-  // Each entry is a file, its contents, and the line of its failure. `no test` means that it counts as
-  // failed, but not as a test of that name.
+  // Each entry is a file, its contents, and the line of its failure. `no test` means that it counts as failed
+  // but does not count as a test of that name.
   const failing: [string, string, string][] = [
     ['wrong', "test('adds', () => expect(1).toBe(2))", '> adds: AssertionError: expected 1 to be 2 //'],
     [
@@ -127,7 +127,7 @@ describe('vitest', () => {
 
   beforeAll(async () => {
     mkdirSync(join(root, 'build'), { recursive: true });
-    folder = mkdtempSync(join(root, 'build', 'reports-test-')); // from where vitest can be imported
+    folder = mkdtempSync(join(root, 'build', 'reports-test-')); // a folder from which vitest can be imported
     const path = (name: string) => join(folder, name);
     const names = 'afterEach, beforeAll, beforeEach, describe, expect, test';
     for (const [name, text] of [...failing, ...noTest, ['passing', passing]])
@@ -145,7 +145,7 @@ describe('vitest', () => {
 
   test('counts passed, failed and skipped tests of all files, and failures outside of tests', () => {
     const failed = failing.length + noTest.length;
-    // Two tests pass: that of the passing file, and that whose error came too late to count.
+    // Two tests pass: the test of the passing file, and the test whose error came too late to count.
     expect(result).toMatchObject({ passed: 2, failed, ended: true, note: '' });
     expect(result.failures).toHaveLength(failed);
     expect(result.failedTests).toHaveLength(failing.length);

@@ -142,7 +142,7 @@ test('a step for which no time was left counts as not run', async () => {
 });
 
 test('a step that is stopped at the time limit counts as not run, and its recorded results count', async () => {
-  // A separate process survives the step, and keeps its output open.
+  // A separate process survives the step and keeps its output open.
   const begins = `import { spawn } from 'node:child_process'; import { record } from ${url('results.mjs')};
     record('part', { passed: 2 });
     spawn('sleep', ['60'], { stdio: 'inherit' });`;

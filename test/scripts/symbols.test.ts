@@ -1,6 +1,6 @@
 /**
- * scripts/symbols.mjs reads the same from a binary as the program readelf, and names symbols and libraries
- * that are not available everywhere.
+ * scripts/symbols.mjs reads the same symbols from a binary as the program readelf, and reports symbols and
+ * libraries that are not available everywhere.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

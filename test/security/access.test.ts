@@ -1,6 +1,6 @@
 /**
- * Which clients may have a session, by their credentials, and which methods they may call: `authenticate` and
- * `authorize`.
+ * The clients that may have a session, by their credentials, and the methods that they may call:
+ * `authenticate` and `authorize`.
  */
 import { join } from 'node:path';
 import {
@@ -147,7 +147,7 @@ describe('authorize', () => {
     else {
       expect(await caught(call)).toMatchObject({
         code: Status.PERMISSION_DENIED,
-        rawMessage: `${echo}: this client may not call it (option authorize of the server)`,
+        rawMessage: `${echo}: this client is not allowed to call this method (option authorize of the server)`,
       });
     }
   });
@@ -224,8 +224,8 @@ describe('authorize', () => {
     await until(() => answers.length === 1);
     end(call);
     expect((await late).code).toBe(code);
-    // This call comes behind it on the same connection, so the server has noticed by then that the first call
-    // has ended.
+    // This call follows on the same connection, so the server has already noticed that the first call has
+    // ended.
     const next = client.echo({ text: 'next' });
     await until(() => answers.length === 2);
     for (const answer of answers) answer(true);
@@ -259,15 +259,17 @@ describe('authorize', () => {
   });
 
   test('a table that cannot be meant is found when it is given', () => {
-    expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(/"test.echo.Echo" is no/);
-    expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/takes an identity or a list/);
+    expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(
+      /the key "test.echo.Echo" must be 'package.Service/,
+    );
+    expect(() => createServer({ authorize: { '*': 5 as never } })).toThrow(/must be an identity or a list/);
     expect(() => createServer({ authorize: { '*': ['*', 'spiffe://example.org/*'] } })).toThrow(
       /^createServer: authorize: \*: 'spiffe:.+\*': identities are compared as a whole, \* is not a pattern$/,
     );
-    // These values have no names of their own, and would silently admit no client.
+    // These values have no names of their own, so they would silently admit no client.
     for (const given of [new Map([['*', own]]), new Set(['*']), [own]])
       expect(() => createServer({ authorize: given as never })).toThrow(
-        /authorize: takes an object with names, such as { name: … }, or a function, and this is (Map|Set|Array)/,
+        /authorize: must be an object with names, such as { name: … }, or a function, but is of type (Map|Set|Array)/,
       );
     expect(() => createServer({ authorize: { 'test.echo.Echo/Ecko': own } }).add(EchoDefinition, {})).toThrow(
       /there is no method test.echo.Echo\/Ecko; did you mean test.echo.Echo\/Echo/,
@@ -317,7 +319,7 @@ test('a table that names services which the server does not have: it warns when 
   });
   const warnings = [
     'authorize: there is no service test.echo.Ehco on this server; did you mean test.echo.Echo?',
-    'authorize: there is no service shop.v1.Basket on this server; add it before listen(), or take it out',
+    'authorize: there is no service shop.v1.Basket on this server; add it before listen(), or remove it from the table',
   ];
   expect(lines).toEqual(warnings);
   await server.listen(`unix:${join(ends.folder, 'other')}`);

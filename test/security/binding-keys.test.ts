@@ -1,14 +1,14 @@
 /**
- * The keys and proofs of a binding, checked by values that other programs have made: those of RFC 5869, and
- * those of docs/wire/connections.md by another program.
+ * The keys and proofs of a binding, compared with values that other programs have computed: those of RFC
+ * 5869, and those of docs/wire/connections.md.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { Binding, hkdf } from '../../runtime/control/handshake/binding.ts';
 
 describe('keys', () => {
-  // Another program (Python's hmac) made these values from docs/wire/connections.md, because two sides that
-  // are built from one source would always agree.
+  // Another program (Python's hmac) made these values from docs/wire/connections.md. Two sides that are built
+  // from one source would always agree.
   const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
   const [hello, welcome] = [Buffer.from('hello'), Buffer.from('welcome')];
   const [client, server] = [Buffer.from('client'), Buffer.from('server')];
@@ -72,7 +72,7 @@ describe('keys', () => {
 
   test('are those of HKDF, RFC 5869', () => {
     const hex = (text: string): Buffer => Buffer.from(text, 'hex');
-    // These are its test cases 1 and 3, as far as one block goes.
+    // These are its test cases 1 and 3, of which only the first block is compared.
     expect(
       hkdf(hex('0b'.repeat(22)), hex('000102030405060708090a0b0c'), hex('f0f1f2f3f4f5f6f7f8f9')).toString(
         'hex',

@@ -1,6 +1,6 @@
 /**
- * Certificates for tests, made when they are needed, because Node can read X.509 but not write it. It
- * implements only the part of DER that they need. It always uses P-256 and SHA-256.
+ * Certificates for tests. They are made when they are needed, because Node can read X.509 certificates but
+ * cannot write them. It implements only the part of DER that they need. It always uses P-256 and SHA-256.
  */
 import {
   createPublicKey,

@@ -31,7 +31,7 @@ describe('credentials of a session', () => {
     expect([tokens, server.sessionCount]).toEqual([[], 0]);
     await reach(address, { credentials: { session, unsealed: true } }).echo({});
     expect(tokens).toEqual(['secret']);
-    // The name was sent over a wire to which any program could have written.
+    // The name was sent over a wire to which any program could write.
     await until(() => server.sessions.length > 0);
     expect(server.sessions[0]!.security).toBe('none');
   });

@@ -1,5 +1,6 @@
 /**
- * A secret that both sides share, in place of certificates: who gets a session by it, and peers that guess.
+ * A secret that both sides share, in place of certificates: the clients that get a session by it, and peers
+ * that guess.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -83,7 +84,7 @@ describe('with the secret', () => {
 
 describe('a client is refused, and no queue pair is spent, that', () => {
   const guess = randomBytes(32);
-  const noKey = /the server does not have this key under this name/;
+  const noKey = /the server has no such key under this name/;
   const { UNAUTHENTICATED, UNAVAILABLE } = Status;
   test.each<[string, ChannelTls | undefined, RegExp, StatusCode]>([
     ['guesses the key', { psk: { fleet: guess } }, noKey, UNAUTHENTICATED],
@@ -92,7 +93,7 @@ describe('a client is refused, and no queue pair is spent, that', () => {
     [
       'has a certificate instead',
       { ca: authority.ca, cert, key: certKey },
-      /refuses the TLS handshake/,
+      /refused the TLS handshake/,
       UNAVAILABLE,
     ],
     ['speaks no TLS', undefined, /takes TLS on host:port addresses only/, UNAUTHENTICATED],
@@ -150,8 +151,8 @@ describe('a client is refused, and no queue pair is spent, that', () => {
 
 describe('a client with the secret refuses a server, before it says anything, that', () => {
   test.each<[string, ServerTls | undefined, RegExp]>([
-    ['has another key', { psk: { fleet: randomBytes(32) } }, /the server does not have this key/],
-    ['has a certificate instead', { cert, key: certKey }, /the server does not have this key/],
+    ['has another key', { psk: { fleet: randomBytes(32) } }, /the server has no such key/],
+    ['has a certificate instead', { cert, key: certKey }, /the server has no such key/],
     ['speaks no TLS', undefined, /does not speak TLS at this address/],
   ])('%s', async (_, tls, says) => {
     const { server, address } = await served(tls === undefined ? {} : { tls }, '127.0.0.1:0');
@@ -174,9 +175,9 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     [{ psk: { a: randomBytes(257).toString('hex') } }, /the key of "a" must be 16 to 256/],
     [
       { psk: [key] },
-      /psk: takes an object with names, such as { name: … }, or a function, and this is Array/,
+      /psk: must be an object with names, such as { name: … }, or a function, but is of type Array/,
     ],
-    [{ psk: Buffer.from(key, 'hex') }, /psk: takes an object with names, .* and this is Uint8Array/],
+    [{ psk: Buffer.from(key, 'hex') }, /psk: must be an object with names, .* but is of type Uint8Array/],
     [{ psk: { '': key } }, /a name has 1 to 128 bytes/],
     [{ psk: { ['é'.repeat(65)]: key } }, /a name has 1 to 128 bytes/],
     [{ psk: { 'a\nb': key } }, /no control characters/],
@@ -185,7 +186,8 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     [{ psk: { a: key }, rejectUnauthorized: false }, /psk cannot be combined with rejectUnauthorized/],
   ])('%#', (tls, reason) => {
     const given = (tls as { psk: object }).psk;
-    // A key given bare is one secret: its bytes one by one are numbers such as the 8 of "Uint8Array".
+    // A key that is given alone is one secret. Its bytes, taken one by one, would be numbers such as the 8 of
+    // "Uint8Array".
     const secrets = (Buffer.isBuffer(given) ? [given] : Object.values(given)).map((secret) =>
       Buffer.isBuffer(secret) ? secret.toString('hex') : String(secret),
     );

@@ -1,6 +1,6 @@
 /**
- * How much one identity may use of a server without affecting other identities: sessions, calls and bytes per
- * second, and memory of large requests.
+ * The amount of a server's resources that one identity may use without affecting other identities: sessions,
+ * calls and bytes per second, and memory of large requests.
  */
 import { duplexPair } from 'node:stream';
 import {
@@ -301,7 +301,7 @@ describe('accounts', () => {
     await turn();
     nowMs = laterMs;
     const [two, three] = [duplexPair()[0], duplexPair()[0]];
-    // The bytes take nine seconds, and another identity owes nothing.
+    // The bytes take nine seconds; the other identity has no deficit.
     expect(accounts.enter(peer('ann'), two).refusal('a/B', nowMs)?.text).toMatch(/bytesPerSecondMax/);
     expect(accounts.enter(peer('bob'), three).refusal('a/B', nowMs)).toBeUndefined();
   });

@@ -1,4 +1,6 @@
-/** Certificates that change while calls are made, revoked ones, and sources of them that fail. */
+/**
+ * Certificates that change while calls are made, revoked certificates, and sources of certificates that fail.
+ */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ChannelTls, type ServerTls, Status, tlsFiles } from 'rdma-rpc';
@@ -21,7 +23,7 @@ describe('certificates that change', () => {
     await fresh.client.echo({});
     await old.client.echo({});
     expect(seen.map(({ identity }) => identity)).toEqual([spiffe, 'spiffe://next/web', spiffe]);
-    // The rotation has revoked it.
+    // The rotation has revoked this certificate.
     const late = await caught(reach(address, { tls: { ca: next.ca, ...pems(web) } }).client.echo({}));
     expect(late.code).toBe(Status.UNAUTHENTICATED);
   });
@@ -106,7 +108,9 @@ describe('certificates that change', () => {
       const error = await caught(reach(address, options).client.echo({}));
       expect([error.processed, error.message]).toEqual([
         'no',
-        expect.stringMatching(/the server ended the connection in the TLS handshake; its log may say why$/),
+        expect.stringMatching(
+          /the server ended the connection in the TLS handshake; the log of the server may say why$/,
+        ),
       ]);
       await until(() => lines.length > 0);
       expect(lines[0]).toMatch(logged);

@@ -1,6 +1,6 @@
 /**
- * `sealed`: other parties can neither read nor change what passes between the queue pairs, on any fabric. A
- * side that requires it gets it, or no session.
+ * `sealed`: other parties cannot read or change the traffic between the queue pairs, on any fabric. A side
+ * that requires it gets a sealed session or none.
  */
 import { connect, createServer as listen, type Socket } from 'node:net';
 import {
@@ -80,8 +80,8 @@ describe('an attacker on the path, where calls use tcp', () => {
 
   type From = 'client' | 'server';
   /**
-   * Sees all bytes that pass, and may change bytes between queue pairs. `at` is the number of bytes of that
-   * side that have passed before.
+   * Sees all bytes that pass, and may change bytes between the queue pairs. `at` is the number of bytes of
+   * that side that have passed before.
    */
   async function onTheWay(
     to: string,
@@ -201,5 +201,7 @@ test('a cipher is that which is fast on both sides, else the one that is fast ev
 
 test('options that are none are refused', () => {
   const require = 'secret' as 'sealed';
-  expect(() => createServer({ security: { require } })).toThrow(/none of none, peer, bound, sealed/);
+  expect(() => createServer({ security: { require } })).toThrow(
+    /secret is not allowed; use one of none, peer, bound, sealed/,
+  );
 });

@@ -40,7 +40,7 @@ describe('with an agent on each side', () => {
     const { address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
     const other = reach(address, { tls: workload.channel({ identity: id('db') }) });
     expect((await caught(other.client.echo({}))).message).toMatch(
-      /the server is spiffe:\/\/example.org\/api, which is not in the option identity/,
+      /the server is spiffe:\/\/example.org\/api, which the option identity does not list/,
     );
     const { cert, key } = otherDomain.issue({ uris: [id('web')] });
     const late = await caught(

@@ -37,7 +37,7 @@ test('with TLS its plain hello is not heard', async () => {
   const port = (await server.listen('127.0.0.1:0')).split(':')[1]!;
   // No connection is accepted before that process has ended.
   execFileSync(process.execPath, ['-e', script, port, encodeFrame(hello()).toString('base64')]);
-  // A later connection is accepted later.
+  // Connections are accepted in the order in which they came.
   await new Promise((resolve) => {
     const next = connect(Number(port), '127.0.0.1', () => next.end(Buffer.alloc(4, 0xff)));
     next.once('close', resolve).resume();

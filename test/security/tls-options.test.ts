@@ -22,7 +22,7 @@ describe('options that cannot be used are found at once', () => {
     [{ ...pems(serverCert), crl: authority.revoke() }, /crl needs the ca that signs/],
     [{ ...pems(serverCert), checkClientIdentity: () => undefined }, /checkClientIdentity needs the ca/],
     [{ ...pems(serverCert), certs: 1 }, /there is no option certs; did you mean cert/],
-    [{ cert: 5, key: 5 }, /tls: cert: takes PEM/],
+    [{ cert: 5, key: 5 }, /tls: cert: must be PEM/],
     [{ cert: 'x', key: 'y' }, /^createServer: tls: .*PEM/],
   ])('createServer: %#', (tls, reason) => {
     expect(() => createServer({ tls: tls as ServerTls })).toThrow(reason);
@@ -34,7 +34,7 @@ describe('options that cannot be used are found at once', () => {
       'createChannel: tls: a cert without its key',
     );
     expect(() => createChannel('a:1', { tls: true as never })).toThrow(
-      'createChannel: tls: takes an object with options, and this is true',
+      'createChannel: tls: must be an object with options, but is true',
     );
   });
 

@@ -1,5 +1,5 @@
 /**
- * Unauthenticated peers at a port with TLS: silent ones do not evict a client in the middle of its TLS
+ * Unauthenticated peers at a port with TLS: silent peers do not evict a client in the middle of its TLS
  * handshake, and a client that is evicted does not get a misleading error.
  */
 import { connect, type Server as Listener, createServer as listen, type Socket } from 'node:net';
@@ -76,7 +76,7 @@ test('of a server', async () => {
   const client = await halfway(port);
   await silent(port, 100, 84);
   const secured = client.goOn();
-  // The frame is too long, and the peer is told so.
+  // The frame is too long, and the peer is notified of that.
   secured.write(Buffer.alloc(4, 0xff));
   const answer = new Promise<string>((resolve, reject) => {
     secured.once('data', (bytes: Buffer) => resolve(bytes.toString('latin1')));

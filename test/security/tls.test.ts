@@ -1,5 +1,6 @@
 /**
- * TLS on `host:port` addresses: which clients get a session, which do not, and what both sides report.
+ * TLS on `host:port` addresses: the clients that get a session, those that do not, and the reports of both
+ * sides.
  */
 import { connect, createServer as listen } from 'node:net';
 import { connect as secureConnect, TLSSocket } from 'node:tls';
@@ -104,7 +105,7 @@ describe('a client refuses a server, before it says anything, that', () => {
       'has a certificate of another authority',
       pems(serverCert),
       { ca: otherAuthority.ca },
-      /UNABLE_TO_VERIFY_LEAF_SIGNATURE; option tls of the channel: ca must contain the authority, and the server's cert the intermediate ones/,
+      /UNABLE_TO_VERIFY_LEAF_SIGNATURE; option tls of the channel: ca must contain the authority of the server's certificate, and the server's option cert must contain the intermediate certificates/,
     ],
     [
       'has a certificate of another authority, and sends that too',
@@ -116,19 +117,19 @@ describe('a client refuses a server, before it says anything, that', () => {
       'has one that has expired',
       pems(authority.issue({ addresses: ['127.0.0.1'], days: -1 })),
       { ca },
-      /CERT_HAS_EXPIRED; that of the server, or of its authority: renew it there/,
+      /CERT_HAS_EXPIRED; renew the certificate of the server, or that of its authority/,
     ],
     [
       'has another name',
       pems(serverCert),
       { ca, servername: 'db.example' },
-      /_ALTNAME_INVALID; option tls of the channel: servername or identity must be one that it has, here identity 'dns:localhost'\)$/,
+      /_ALTNAME_INVALID; option tls of the channel: servername or identity must be a name in the certificate, such as identity: 'dns:localhost'\)$/,
     ],
     [
       'has a SPIFFE id, and the channel asks for its address',
       pems(authority.issue({ uris: ['spiffe://example.org/web'] })),
       { ca },
-      /servername or identity must be one that it has, here identity 'spiffe:\/\/example\.org\/web'\)$/,
+      /servername or identity must be a name in the certificate, such as identity: 'spiffe:\/\/example\.org\/web'\)$/,
     ],
     [
       'has several URIs, none of which is clearly its identity',
@@ -140,31 +141,31 @@ describe('a client refuses a server, before it says anything, that', () => {
       'has the identity, which is asked for without its prefix',
       pems(serverCert),
       { ca, identity: 'localhost' },
-      /is dns:localhost, which is not in the option identity; 'localhost' lacks the prefix dns: \(option tls of the channel: identity\)$/,
+      /is dns:localhost, which the option identity does not list; write 'dns:localhost' with the prefix dns: \(option tls of the channel: identity\)$/,
     ],
     [
       'has the identity, which is asked for with a prefix too many',
       pems(authority.issue({ uris: ['spiffe://example.org/web'], addresses: ['127.0.0.1'] })),
       { ca, identity: 'uri:spiffe://example.org/web' },
-      /not in the option identity; 'uri:spiffe:\/\/example.org\/web' has uri: before it, and URIs go without/,
+      /the option identity does not list; write 'spiffe:\/\/example.org\/web' without the prefix uri:/,
     ],
     [
       'is another identity',
       pems(authority.issue({ uris: ['spiffe://example.org/evil'], addresses: ['127.0.0.1'] })),
       { ca, identity: spiffe },
-      /the server is spiffe:\/\/example\.org\/evil, which is not in the option identity \(option tls of the channel: identity\)$/,
+      /the server is spiffe:\/\/example\.org\/evil, which the option identity does not list \(option tls of the channel: identity\)$/,
     ],
     [
       'has the identity, but in other letters: identities are compared as they are written',
       pems(authority.issue({ uris: ['spiffe://example.org/Web'], addresses: ['127.0.0.1'] })),
       { ca, identity: ['spiffe://example.org/web', 'spiffe://EXAMPLE.org/Web'] },
-      /the server is spiffe:\/\/example\.org\/Web, which is not in the option identity \(option tls of the channel: identity\)$/,
+      /the server is spiffe:\/\/example\.org\/Web, which the option identity does not list \(option tls of the channel: identity\)$/,
     ],
     [
       'has the identity, and more behind it',
       pems(authority.issue({ uris: ['spiffe://example.org/web/admin'], addresses: ['127.0.0.1'] })),
       { ca, identity: ['spiffe://example.org/web', 'spiffe://example.org/web/admin/'] },
-      /the server is spiffe:\/\/example\.org\/web\/admin, which is not in the option identity/,
+      /the server is spiffe:\/\/example\.org\/web\/admin, which the option identity does not list/,
     ],
     [
       'the application does not want',

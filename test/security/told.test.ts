@@ -1,5 +1,5 @@
 /**
- * What an operator is told: about certificates that change and cannot be used, clients that are refused,
+ * The log lines for an operator: about certificates that change and cannot be used, clients that are refused,
  * calls that are denied, and servers that no client can reach.
  */
 import { randomBytes } from 'node:crypto';

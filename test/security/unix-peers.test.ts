@@ -1,6 +1,6 @@
 /**
- * The process at the other end of a unix socket: what the kernel reports, whom `allow` admits, and who may
- * open the socket's file.
+ * The process at the other end of a unix socket: the facts that the kernel reports, the clients that `allow`
+ * admits, and the users who may open the socket's file.
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
@@ -153,7 +153,7 @@ test('an in-process channel is of this process', async () => {
 test('an empty `allow` is an error', () => {
   expect(() => createServer({ allow: {} })).toThrow(/allow: the option is empty; give uid, gid or identity/);
   expect(() => createServer({ allow: new Map() as never })).toThrow(
-    'createServer: allow: takes an object with options, and this is Map',
+    'createServer: allow: must be an object with options, but is Map',
   );
   expect(() => createServer({ allow: { uid: -1 } })).toThrow(/allow: uid: -1 is not an integer/);
   expect(() => createServer({ allow: { user: 1 } as object })).toThrow(/there is no option user/);
@@ -162,7 +162,7 @@ test('an empty `allow` is an error', () => {
 describe('the file of a socket', () => {
   test.each<[unknown, string]>([
     [660, '660 is not'],
-    ['660', "'660' is no number: give"],
+    ['660', "'660' is a string, not a number; give"],
   ])('a mode that is not octal (%o) says how it is written', (mode, refused) => {
     expect(() => createServer({ socket: { mode: mode as number } })).toThrow(
       `socket: mode: ${refused} an integer from 0 to 511 (0o777), such as 0o660`,

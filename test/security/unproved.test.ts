@@ -19,7 +19,7 @@ afterEach(() => {
 
 interface UnprovedPeer {
   readonly socket: Socket;
-  /** What the server has sent to the peer. */
+  /** The bytes that the server has sent to the peer. */
   said: string;
 }
 

@@ -1,4 +1,6 @@
-/** The beginning of a shutdown: what listeners promise is awaited before clients are told, with a limit. */
+/**
+ * The beginning of a shutdown: promises of listeners are awaited before clients are notified, with a limit.
+ */
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { departureMs } from '../../runtime/limits.ts';
@@ -80,7 +82,7 @@ test('until a listener has done its work, the server accepts clients and calls',
     answers.push((await createClient(EchoDefinition, channel).fetch({})).text);
     await channel.close();
   });
-  // A listener may ask for the shutdown itself; it is the same one.
+  // A listener may itself ask for a shutdown, which is then the same one.
   server.onShutdown(() => {
     again = server.shutdown();
   });

@@ -1,5 +1,5 @@
 /**
- * What an application is told by default about its handlers' errors: each kind once, with its stack, and the
+ * The default report to an application about its handlers' errors: each kind once, with its stack, and the
  * number of the others. Results that are not errors cause no warning.
  */
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,5 +1,5 @@
 /**
- * How far a server believes a client that states how many calls it will have made before it closes.
+ * The number of calls that a closing client states, and how far a server believes it.
  */
 import { expect, test, vi } from 'vitest';
 import { ServerConnection } from '../../runtime/server/server-connection.ts';

@@ -1,6 +1,6 @@
 /**
- * Option `requestMemory: 'call'` of a server: when the memory of a large request is released, and what must
- * not have been read before.
+ * Option `requestMemory: 'call'` of a server: the time at which the memory of a large request is released,
+ * and the code that must not read it later.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -42,7 +42,7 @@ function asked(
   return { bed, native, held: () => native.blocks.has(block) };
 }
 
-/** Returns a handler that finishes when the test says so. */
+/** Returns a handler that finishes when the test calls a function. */
 function slow() {
   const ends = { resolve: (_: EchoMessage) => {}, reject: (_: Error) => {} };
   const echo = () => new Promise<EchoMessage>((resolve, reject) => Object.assign(ends, { resolve, reject }));
@@ -238,7 +238,7 @@ describe('the memory of a request', () => {
     });
   });
 
-  // Otherwise the answer would wait for itself, where both do not fit.
+  // Otherwise the answer would wait for itself when both do not fit.
   test('may be collected while the answer waits for memory and is not made of it', async () => {
     let received: WeakRef<object> | undefined;
     const { native } = asked(

@@ -1,5 +1,5 @@
 /**
- * How a server ends single connections and itself: by age, idleness, drain, and limits of connections.
+ * The end of single connections and of a server: by age, idleness, drain, and limits of connections.
  */
 
 import { duplexPair } from 'node:stream';
@@ -208,7 +208,7 @@ describe('a client that has got `drain`', () => {
 
     const ended = server.shutdown({ graceMs: 60_000 });
     expect(await link.receive()).toMatchObject({ type: 'goaway' });
-    // The call has crossed the notice, and is served.
+    // The call and the notice were on their way at the same time, and the call is served.
     expect(await call('echo', 'crossed')).toMatchObject({ text: 'crossed' });
     vi.advanceTimersByTime(limits.goawayNoticeMs);
     expect(await caught(call('echo', 'late'))).toMatchObject({

@@ -1,5 +1,5 @@
 /**
- * The server's half against a scripted native side: which requests reach a handler, which do not, and which
+ * The server endpoint against a scripted native side: which requests reach a handler, which do not, and which
  * answers are sent.
  */
 import { beforeEach, describe, expect, test } from 'vitest';

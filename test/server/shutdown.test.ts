@@ -33,7 +33,7 @@ interface World {
   readonly server: Server;
   readonly channel: Channel;
   readonly client: TestClient;
-  /** The client's ends of its connections, where they have no socket. */
+  /** The client's ends of its connections, in tests where these have no socket. */
   readonly ends: Duplex[];
   /** Number of handlers that have begun, and number of handlers that their signal has notified. */
   readonly seen: { begun: number; told: number };
@@ -52,7 +52,7 @@ async function openWorld(fabric: Fabric, options: object = {}): Promise<World> {
     signal.addEventListener('abort', () => ++seen.told);
   };
   const handlers: Partial<Handlers<typeof StreamsDefinition>> = {
-    // The handler ignores both the end of its call and the end of the server.
+    // The handler ignores the end of its call and the end of the server.
     unary: (_, { signal }) => {
       begin(signal);
       return never;
@@ -121,8 +121,8 @@ async function readSlowly(stream: AsyncIterable<unknown>, more: Promise<void>): 
 }
 
 /**
- * The calls in progress when the server is to shut down. Each entry returns promises of calls that can end
- * only with an error.
+ * The calls in progress when the shutdown of the server begins. Each entry returns promises of calls that can
+ * end only with an error.
  */
 const troubles: readonly [string, (client: TestClient, over: Promise<void>) => Promise<unknown>[]][] = [
   ['nothing', () => []],
@@ -157,7 +157,7 @@ describe.each<Fabric>(['sim', 'shm', 'tcp'])('shutdown ends, over %s', (fabric) 
     await until(() => seen.told === seen.begun);
     await channel.close();
     await until(() => stats(fabric).queuePairs === 0);
-    // The server's own work has also ended, so it accepts no further call.
+    // The server's own work has also ended, and it accepts no further call.
     expect((await RpcError.from(await client.unary({}).catch((error: unknown) => error))).processed).toBe(
       'no',
     );

@@ -1,6 +1,6 @@
 /**
- * Which worker of a group gets a new connection: stand-ins for workers that answer when the test says so, on
- * a virtual clock.
+ * The worker of a group that gets a new connection. The tests use stand-ins for workers, which answer when
+ * the test says so, on a virtual clock.
  */
 import { Duplex } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -193,7 +193,7 @@ test('a worker that ends and is started again gets the connections offered to it
   unplaced.changed(a);
   await settled();
   expect(took.sort()).toEqual(['1a', '2a']);
-  // The other worker answers too late, and gets nothing twice.
+  // The other worker answers too late, and gets no connection twice.
   b.answer();
   expect([took.length, unplaced.size]).toEqual([2, 0]);
 });

@@ -1,4 +1,6 @@
-/** The HTTP port for probes: the answer for each path, and that no client can block it. */
+/**
+ * The HTTP port for probes. The tests check the answer for each path, and that no client can block the port.
+ */
 import { connect, type Socket } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';
 import { addHealth, type Health, type HealthHttp, serveHealthHttp } from 'rdma-rpc/health';

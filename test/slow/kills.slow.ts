@@ -1,12 +1,12 @@
 /**
- * Killed clients and killed servers of sockets, each in the middle of transfers. RDMA_RPC_KILLS=200 for more
- * of them: each starts a process.
+ * Killed clients and killed servers of sockets, each in the middle of transfers. RDMA_RPC_KILLS=200 sets a
+ * larger number; each kill starts a process.
  */
 import { test } from 'vitest';
 import { expectEnds } from '../socket/kills.ts';
 
 const kills = Number(process.env.RDMA_RPC_KILLS ?? 50);
-/** For each of them, on a machine that is busy. */
+/** Time limit for each kill, on a busy machine. */
 const limitMs = 5_000;
 
 test.each(['client', 'server'] as const)(

@@ -35,9 +35,9 @@ export interface LoadReport {
   /** Errors of patient calls by text, with their number. */
   failed: Record<string, number>;
   hasty: number;
-  /** Hasty calls by how they ended. */
+  /** Numbers of hasty calls, by the way in which they ended. */
   ended: Record<string, number>;
-  /** How often the connection was lost. */
+  /** Number of times that the connection was lost. */
   lost: number;
   /**
    * The longest time that a hasty call took beyond its deadline while the client's own thread was running.
@@ -84,7 +84,7 @@ for (const giveUpMs = performance.now() + 90_000; ; ) {
 report.lost = 0;
 const end = performance.now() + options.ms;
 const on = (): boolean => performance.now() < end;
-/** For how long the thread has not run; a stopped process cannot keep a deadline. */
+/** Time for which the thread has not run; a stopped process cannot keep a deadline. */
 let lagMs = 0;
 let lastMs = performance.now();
 const clock = setInterval(() => {
@@ -202,7 +202,7 @@ await Promise.all([
     for await (const item of streams.echo(items(), { timeoutMs, signal })) leaseOf(item)?.release();
   }),
   (async () => {
-    // This request has a deadline, too, since it makes the server busy and is not a patient call.
+    // This request has a deadline, too, because it makes the server busy and is not a patient call.
     while (on() && options.busyMs > 0) {
       await client
         .behave({ text: 'busy', number: options.busyMs }, { timeoutMs: 60_000 })

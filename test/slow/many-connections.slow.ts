@@ -1,6 +1,6 @@
 /**
- * Many sockets that are opened and closed, after which both sides hold what they held before.
- * RDMA_RPC_CONNECTIONS=100000 for more of them, which takes two minutes.
+ * Many sockets are opened and closed. Afterwards both sides must hold only what they held before.
+ * RDMA_RPC_CONNECTIONS=100000 sets a larger number, which takes two minutes.
  */
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -11,14 +11,16 @@ import { collector } from '../../runtime/native/collector.ts';
 
 const connections = Number(process.env.RDMA_RPC_CONNECTIONS ?? 20_000);
 const atOnce = 50;
-/** What V8's heap may grow by: code that was compiled late, and tables that keep their size. */
+/**
+ * Bytes by which V8's heap may grow because of code that was compiled late, and tables that keep their size.
+ */
 const heapGrowthMax = 8 * 1024 * 1024;
 
 test(`${connections} connections leave nothing behind`, async () => {
   const server = createServer((socket) => socket.pipe(socket));
   server.listen('127.0.0.1:0');
   await once(server, 'listening');
-  // Keeps the session open while no other socket is.
+  // Keeps the session open while no other socket is open.
   const holder = connect(server.where!);
   await once(holder, 'connect');
 
@@ -52,7 +54,7 @@ test(`${connections} connections leave nothing behind`, async () => {
   const after = held();
   expect(after.exact).toEqual(before.exact);
   expect(after.heap - before.heap).toBeLessThan(heapGrowthMax);
-  // The holder's; the other side of the last sockets may still be on its way to the end.
+  // The sockets of the holding side. The other side of the last sockets may not have ended yet.
   expect(after.open).toBeLessThanOrEqual(1 + atOnce);
   holder.destroy();
   await once(holder, 'close');

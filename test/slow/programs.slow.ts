@@ -1,6 +1,6 @@
 /**
- * Servers and clients of Debian through `rdma-rpc tunnel`: each client must see what it sees without the
- * tunnel, and no byte may be wrong. A test whose program is missing says so and is skipped.
+ * Servers and clients of Debian through `rdma-rpc tunnel`: each client must get the same data as without the
+ * tunnel, and no byte may be wrong. A test is skipped, with a reason, when its program is missing.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -142,7 +142,7 @@ describe('ssh', () => {
     await Promise.all(['host', 'user'].map(key));
     writeFileSync(join(place, 'authorized'), readFileSync(join(place, 'user.pub')));
     const { username } = userInfo();
-    // The folder of its unprivileged half, which Debian's service makes.
+    // The folder of sshd's unprivileged process, which Debian's service makes.
     if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
     writeFileSync(
       join(place, 'sshd_config'),

@@ -9,7 +9,7 @@ import { compiled, exited, nextMessage, type ServerProcess } from '../runtime/pr
 import type { LoadOptions, LoadReport } from './load.ts';
 
 export interface Moment {
-  /** Which process is stopped, for how long at a time, and how long it runs in between. */
+  /** The process that is stopped, for how long at a time, and for how long it runs in between. */
   readonly stops?: 'server' | 'client';
   readonly stopMs?: number;
   readonly runMs?: number;
@@ -58,7 +58,7 @@ export async function live(server: ServerProcess, moment: Moment): Promise<LoadR
   }
 }
 
-/** Nothing was lost, nothing is stuck, and no other call was affected. */
+/** Checks that nothing was lost, nothing is stuck, and no other call was affected. */
 export function expectNobodyHurt(report: LoadReport): void {
   expect(report.failed).toEqual({});
   expect(report.lost).toBe(0);

@@ -1,20 +1,20 @@
 /**
- * Samples what a process holds at rest, after garbage collections. The processes of the soak take a sample
- * after each round.
+ * Samples the resources that a process holds at rest, after garbage collections. The processes of the soak
+ * take a sample after each round.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stats } from 'rdma-rpc';
 import { keptByAll } from '../runtime/kept.ts';
 
-/** Values by name. Those in `exact` must be the same at every rest; those in `wavering` may vary. */
+/** Values by name. Values in `exact` must be the same at every rest; values in `wavering` may vary. */
 export interface Sample {
   readonly exact: Readonly<Record<string, number>>;
   readonly wavering: Readonly<Record<string, number>>;
 }
 
 const collections = 4;
-/** Idle objects are freed within this time; later ones are leaks. */
+/** Idle objects are freed within this time. Objects that live longer are leaks. */
 const restMs = 30_000;
 
 function mapsOf(): number {

@@ -1,7 +1,7 @@
 /**
  * Traffic of every kind for minutes between a server process and a client process, while further clients
- * connect and leave. Between the rounds it samples what both processes hold, which must stay flat. npm run
- * test:soak uses it, and so does the suite of RDMA devices.
+ * connect and leave. Between the rounds it samples the resources of both processes, which must stay flat. npm
+ * run test:soak uses it, and so does the suite of RDMA devices.
  */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ export interface Soak {
   readonly ms: number;
   readonly roundMs: number;
   readonly channel?: ChannelOptions;
-  /** How to start the server process. */
+  /** The program with which the server process is started. */
   readonly server?: ForkOptions;
   readonly address?: string;
   /** Called with the figures of each round. */
@@ -27,8 +27,8 @@ interface Course {
 }
 
 /**
- * How much a value may grow from the second quarter of the soak to the last; less than this is noise of the
- * heap.
+ * Amount by which a value may grow from the second quarter of the soak to the last; less than this is noise
+ * of the heap.
  */
 const allowed: Readonly<Record<string, number>> = {
   heapUsed: 2 << 20,

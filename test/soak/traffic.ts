@@ -1,7 +1,8 @@
 /**
  * The client processes of the soak. `node traffic.js ADDRESS OPTIONS last` makes calls of every kind, which
- * end in every way, for the time that an order gives. Then it reports what it still holds, and waits for the
- * next order. With `close`, `exit` or `killed` instead of `last` it makes some calls and ends in that way.
+ * end in every way, for the time that an order gives. Then it reports the resources that it still holds, and
+ * waits for the next order. With `close`, `exit` or `killed` instead of `last` it makes some calls and ends
+ * in that way.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -18,19 +19,19 @@ import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { type Sample, sampled } from './sample.ts';
 
 export interface Order {
-  /** How long to make calls, in milliseconds; 0 asks for a sample instead. */
+  /** Time in milliseconds for which to make calls; 0 asks for a sample instead. */
   readonly trafficMs: number;
 }
 export interface Told {
   readonly ready?: boolean;
   readonly calls?: number;
-  /** Errors that no call should have. */
+  /** Errors that no call may have. */
   readonly wrong?: readonly string[];
   readonly sample?: Sample;
 }
 
 const [, , address = '', given = '{}', role = 'last'] = process.argv;
-// Unused registrations are then gone when a sample is taken.
+// Unused registrations must be gone when a sample is taken.
 configure({ mrCacheIdleMs: 200 });
 const channel = createChannel(address, JSON.parse(given) as ChannelOptions);
 const client = createClient(EchoDefinition, channel);

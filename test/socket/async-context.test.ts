@@ -1,6 +1,6 @@
 /**
- * AsyncLocalStorage in functions that an application gives to sockets. "alice" listens, "bob" and "carol"
- * connect: nothing of a connection runs in the store of another one's user.
+ * AsyncLocalStorage in functions that an application gives to sockets. "alice" listens, and "bob" and "carol"
+ * connect. No function of one user may run in the store of another user.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 
 const user = new AsyncLocalStorage<string>();
 
-test.each(['shm', 'tcp'] as const)('%s: listeners see their own user or nobody', async (fabric) => {
+test.each(['shm', 'tcp'] as const)('%s: listeners see their own user or no store', async (fabric) => {
   const channel = { fabric }; // one object, so that all sockets share a connection
   const seen: Record<string, Set<string>> = {};
   const look = (name: string): void => {

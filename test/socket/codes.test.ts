@@ -6,7 +6,7 @@ import { addSockets, connect, createServer } from 'rdma-rpc/socket';
 import { expect, test } from 'vitest';
 import { errorOf, listening, pair } from './pair.ts';
 
-test('ECONNREFUSED: nobody listens', async () => {
+test('ECONNREFUSED when no process listens on the address', async () => {
   const sockets = await listening();
   const address = sockets.where!;
   await sockets[Symbol.asyncDispose]();
@@ -19,18 +19,18 @@ test('ECONNREFUSED: nobody listens', async () => {
   expect(socket.destroyed).toBe(true);
 });
 
-test('ENOENT: there is no such unix socket', async () => {
+test('ENOENT when the unix socket does not exist', async () => {
   expect(await errorOf(connect('unix:/no/such/socket'))).toBe('ENOENT connect');
 });
 
-test('ECONNREFUSED: a server without sockets', async () => {
+test('ECONNREFUSED when the server has no sockets service', async () => {
   const server = createRpcServer();
   const socket = connect(await server.listen('127.0.0.1:0'));
   expect(await errorOf(socket)).toBe('ECONNREFUSED connect');
   await server.shutdown();
 });
 
-test('EACCES: the server does not allow this client to open sockets', async () => {
+test('EACCES when the server does not allow this client to open sockets', async () => {
   const server = createRpcServer({ authorize: () => false });
   addSockets(server);
   const socket = connect(await server.listen('127.0.0.1:0'));
@@ -38,7 +38,7 @@ test('EACCES: the server does not allow this client to open sockets', async () =
   await server.shutdown();
 });
 
-test('ETIMEDOUT: a server that does not answer', async () => {
+test('ETIMEDOUT when the server does not answer', async () => {
   const silent = createNetServer(() => undefined).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const { port } = silent.address() as { port: number };
@@ -47,7 +47,7 @@ test('ETIMEDOUT: a server that does not answer', async () => {
   silent.close();
 });
 
-test('ECONNRESET: the peer has reset, and the socket reads', async () => {
+test('ECONNRESET when a socket reads and its peer has reset the connection', async () => {
   await using two = await pair();
   const seen = errorOf(two.client);
   two.client.resume();
@@ -55,7 +55,7 @@ test('ECONNRESET: the peer has reset, and the socket reads', async () => {
   expect(await seen).toBe('ECONNRESET read');
 });
 
-test('EPIPE: writing to a peer that is gone, after its end', async () => {
+test('EPIPE when a socket writes after its peer has ended and was destroyed', async () => {
   await using two = await pair({ allowHalfOpen: true });
   two.client.resume();
   two.server.destroy();
@@ -66,7 +66,7 @@ test('EPIPE: writing to a peer that is gone, after its end', async () => {
   expect(await seen).toBe('EPIPE write');
 });
 
-test('EPIPE: writing after the end of the other side, without allowHalfOpen', async () => {
+test('EPIPE when a socket without allowHalfOpen writes after the end of its peer', async () => {
   await using two = await pair();
   two.client.resume();
   two.server.end();
@@ -76,7 +76,7 @@ test('EPIPE: writing after the end of the other side, without allowHalfOpen', as
   expect(await seen).toBe('EPIPE');
 });
 
-test('AbortError: a signal, before and after the connection is made', async () => {
+test('ABORT_ERR when the signal is aborted before or after the connection is made', async () => {
   const sockets = await listening();
   const controller = new AbortController();
   const early = connect(sockets.where!, { signal: controller.signal });
@@ -90,7 +90,7 @@ test('AbortError: a signal, before and after the connection is made', async () =
   await sockets[Symbol.asyncDispose]();
 });
 
-test('EADDRINUSE: the address is taken', async () => {
+test('EADDRINUSE when another server listens on the address', async () => {
   const sockets = await listening();
   const second = createServer().listen(sockets.where!);
   const [error] = (await once(second, 'error')) as [NodeJS.ErrnoException];

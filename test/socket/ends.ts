@@ -1,6 +1,6 @@
 /**
- * Runs one conversation of two sockets, of `node:net` or of rdma-rpc/socket, and writes down what each side
- * saw. Both sides send bytes; one of them, the actor, does something before, during or after that.
+ * Runs one conversation of two sockets, either of `node:net` or of rdma-rpc/socket, and records the events of
+ * each side. Both sides send bytes. One side, the actor, performs an action before, during or after that.
  */
 import * as net from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,7 +8,9 @@ import { connect, createServer, type Socket } from 'rdma-rpc/socket';
 
 const actions = ['end', 'destroy', 'reset', 'pause', 'end, then reset'] as const;
 const moments = ['connecting', 'before', 'during', 'after'] as const;
-/** One packet, more than Node reads at once, and more than the system holds between two sockets. */
+/**
+ * The first size fits one packet, the second is more than Node reads at once, the third fills system buffers.
+ */
 const sizes = [64, 100_000, 3_000_000] as const;
 
 export interface Case {
@@ -16,14 +18,14 @@ export interface Case {
   readonly moment: (typeof moments)[number];
   readonly actor: 'client' | 'server';
   readonly allowHalfOpen: boolean;
-  /** `node:net` sets its own value, whatever is given. */
+  /** `node:net` ignores this option and sets its own value. */
   readonly autoDestroy: boolean;
   readonly size: number;
 }
 
 /**
- * All combinations. Only a client can act while it connects; `autoDestroy: false`, which changes nothing,
- * runs with one size.
+ * Returns all combinations. Only a client can act while it connects. `autoDestroy: false` changes nothing, so
+ * it runs with one size only.
  */
 export function allCases(): Case[] {
   return actions.flatMap((action) =>
@@ -55,7 +57,9 @@ type Any = Duplex & {
 
 /** A library of sockets. */
 export interface Library {
-  /** Makes a pair. `onServer` gets the server's socket. Resolves with the client's, still connecting. */
+  /**
+   * Makes a pair. `onServer` gets the server's socket. The result has the client's socket, still connecting.
+   */
   pair(
     options: { allowHalfOpen: boolean; autoDestroy: boolean },
     onServer: (socket: Any) => void,
@@ -74,7 +78,7 @@ export const nodeNet: Library = {
     }),
 };
 
-/** Ours, on a fabric. */
+/** The sockets of rdma-rpc/socket on one fabric. */
 export function ours(fabric: 'shm' | 'tcp'): Library {
   const channel = { fabric: [fabric] } as const;
   return {
@@ -91,13 +95,13 @@ export function ours(fabric: 'shm' | 'tcp'): Library {
   };
 }
 
-/** What a side saw: its events in order, and how much of the data. */
+/** The events of each side in order; `all` is the event that all bytes have come. */
 export interface Seen {
   readonly client: string;
   readonly server: string;
 }
 
-/** Bytes whose values tell their positions. */
+/** Returns bytes whose values depend on their positions, so that misplaced bytes are noticed. */
 function bytesOf(size: number): Buffer {
   const bytes = Buffer.allocUnsafe(size);
   for (let i = 0; i < size; i++) bytes[i] = (i * 7 + (i >> 8)) & 0xff;
@@ -140,7 +144,7 @@ class Side {
   }
 }
 
-/** Lets everything happen that needs no more than some turns of the event loop. */
+/** Waits for one iteration of the event loop. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 function act(one: Case, actor: Any, passive: () => Promise<Any | undefined>): void {
@@ -159,7 +163,7 @@ function act(one: Case, actor: Any, passive: () => Promise<Any | undefined>): vo
       break;
     case 'pause':
       actor.pause();
-      // Until the other side has written what it wants to and has ended.
+      // The actor stays paused until the other side has written its bytes and has ended.
       void (async () => {
         const other = await passive();
         for (let i = 0; i < 20; i++) await turn();
@@ -169,7 +173,9 @@ function act(one: Case, actor: Any, passive: () => Promise<Any | undefined>): vo
   }
 }
 
-/** Writes single bytes until the socket is destroyed: only so does a half-closed side learn of a reset. */
+/**
+ * Writes single bytes until the socket is destroyed. A half-closed side notices a reset only when it writes.
+ */
 async function probe(socket: Any): Promise<void> {
   while (!socket.destroyed && socket.writable) {
     await new Promise<void>((resolve) => socket.write('x', () => resolve()));
@@ -178,12 +184,12 @@ async function probe(socket: Any): Promise<void> {
 }
 
 /**
- * Returns the events in a normal form. The two directions of a connection are independent, so `finish` stands
- * apart from what was read; the error and `close` come last. How much data has come before a connection was
- * destroyed or reset depends on how much the system holds, so `all` stands only where nobody does that.
- * Whether a socket first reads the end or first notices the reset depends on timing too, and so does the code
- * of its error then, ECONNRESET for reading and EPIPE for writing (codes.test.ts has the cases that are
- * certain).
+ * Returns the events in a normal form, because three things depend on timing and on system buffers. First,
+ * the two directions of a connection are independent, so `finish` is moved behind all other events. Second,
+ * the amount of data that comes before a connection is destroyed or reset varies, so `all` is kept only in
+ * cases without such an end. Third, a socket may read the end before it notices the reset, and the code of
+ * its error is ECONNRESET when it reads and EPIPE when it writes; so `end` is dropped then, and both codes
+ * become `lost`. The cases whose code is certain are in codes.test.ts.
  */
 function normal(one: Case, { events }: Side): string {
   const whole = one.action === 'end' || one.action === 'pause' || one.moment === 'after';
@@ -195,7 +201,7 @@ function normal(one: Case, { events }: Side): string {
   return [...read, ...events.filter((each) => each === 'finish')].join(', ');
 }
 
-/** Turns of the event loop after which the actor and the other side begin. */
+/** Iterations of the event loop after which the actor and the other side begin. */
 export type Delays = readonly [number, number];
 
 /** Returns the events of both sides. */
@@ -232,7 +238,7 @@ export async function converse(library: Library, one: Case, delays: Delays = [0,
       if (one.moment === 'during') side.onFirst = acts;
       if (one.moment === 'after') side.onAll = () => void sent.then(acts);
     }
-    // Whoever learns of the end, ends, and writes no more than it did before.
+    // A half-open side that reads the end of its peer ends too.
     socket.on('end', () => {
       if (!isActor(name) && one.action === 'end, then reset' && one.allowHalfOpen) void probe(socket);
       else if (one.allowHalfOpen) socket.end();
@@ -247,12 +253,12 @@ export async function converse(library: Library, one: Case, delays: Delays = [0,
     onServer(socket);
   });
   await begin('client', client).closed;
-  // A client that goes before it is connected may have no other side.
+  // When a client is destroyed before it is connected, the server may never get a socket.
   if (one.moment !== 'connecting' || sides.client?.events.includes('connect')) await accepted;
   await sides.server?.closed;
   close();
   const text = (side: Side | undefined): string => (side === undefined ? '' : normal(one, side));
-  // A client that was destroyed while it was connecting may have been accepted by the system or not.
+  // Whether the system accepts a client that was destroyed while it was connecting depends on timing.
   const unknown = one.moment === 'connecting' && one.action === 'destroy';
   return { client: text(sides.client), server: unknown ? '' : text(sides.server) };
 }

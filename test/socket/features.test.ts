@@ -1,4 +1,4 @@
-/** What a socket of `node:net` can do besides events: timeouts, buffers of the application, counts, cork. */
+/** Features of `node:net` sockets beside their events: timeouts, buffers of the application, counts, cork. */
 import { once } from 'node:events';
 import { createServer as createNetServer, type Socket as NetSocket, connect as netConnect } from 'node:net';
 import { buffer } from 'node:stream/consumers';
@@ -8,7 +8,7 @@ import { addSockets, connect, type Socket } from 'rdma-rpc/socket';
 import { expect, test } from 'vitest';
 import { listening, pair } from './pair.ts';
 
-test('for await, strings, and counts', async () => {
+test('a socket is async iterable, takes strings, and counts bytes', async () => {
   await using two = await pair();
   two.server.end('grüße');
   let seen = '';
@@ -19,7 +19,7 @@ test('for await, strings, and counts', async () => {
   expect(two.server.bytesWritten).toBe(7);
 });
 
-test('bytesWritten counts what waits, also before the connection is made', async () => {
+test('bytesWritten counts queued bytes, even before the connection is made', async () => {
   const sockets = await listening();
   sockets.on('connection', (socket) => socket.resume());
   const client = connect(sockets.where!);
@@ -37,7 +37,7 @@ test('bytesWritten counts what waits, also before the connection is made', async
   await sockets[Symbol.asyncDispose]();
 });
 
-test('setTimeout fires without activity only', async () => {
+test('the timeout of setTimeout fires only when the socket is idle', async () => {
   await using two = await pair();
   const idle = once(two.client, 'timeout');
   two.client.setTimeout(20);
@@ -64,7 +64,7 @@ test('a slow reader stops the writer', async () => {
   await writing;
 });
 
-test('a buffer may be reused when its write has called back', async () => {
+test('a buffer may be reused once the callback of its write was called', async () => {
   await using two = await pair();
   const received = buffer(two.server);
   for (const size of [10, 20_000, 300_000]) {
@@ -131,7 +131,7 @@ test('destroySoon sends everything first', async () => {
   expect((await received).length).toBe(100_000);
 });
 
-test('beside services, over the channel of the application', async () => {
+test('sockets and services share a server and a channel of the application', async () => {
   const server = createRpcServer();
   addHealth(server);
   const sockets = addSockets(server, (socket) => void socket.pipe(socket));
@@ -146,7 +146,7 @@ test('beside services, over the channel of the application', async () => {
   await server.shutdown();
 });
 
-test('sealed sessions, identities and authorize apply as to calls', async () => {
+test('sealed sessions, identities and authorize apply to sockets as to calls', async () => {
   const server = createRpcServer({
     security: { require: 'sealed' },
     authorize: ({ identity }, method) => identity !== undefined && method === 'rdma_rpc.Sockets/Connect',
@@ -168,7 +168,7 @@ test('sealed sessions, identities and authorize apply as to calls', async () => 
   await server.shutdown();
 });
 
-test('maxConnections closes further ones, and close() waits for the open ones', async () => {
+test('connections beyond maxConnections are closed, and close() waits for the open ones', async () => {
   const sockets = await listening();
   sockets.maxConnections = 1;
   const first = connect(sockets.where!);
@@ -204,7 +204,7 @@ test('connections leave nothing behind', async () => {
   await batch(500);
   const before = stats('shm').arenaLeasedBytes;
   await batch(2_000);
-  // The other side of the last ones closes a moment later.
+  // The server's side of the last connections closes a moment after the client's side.
   while (sockets.connections > 0 || channel.session?.callsInFlight !== 0)
     await new Promise((resolve) => setImmediate(resolve));
   expect(stats('shm').arenaLeasedBytes).toBe(before);

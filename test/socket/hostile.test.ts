@@ -1,5 +1,5 @@
 /**
- * Peers that break the rules of the wire (docs/wire/calls.md §8.1): an error of the socket, and nothing else.
+ * A peer that breaks the rules of the wire (docs/wire/calls.md §8.1) causes an error of that socket only.
  */
 import { once } from 'node:events';
 import { createChannel, createClient, createServer as createRpcServer } from 'rdma-rpc';
@@ -19,7 +19,7 @@ const wrong: readonly (readonly [string, readonly SegmentInit[], RegExp])[] = [
   ['two ends', [{ fin: true }, { fin: true }], /^none$/],
 ];
 
-test.each(wrong)('a client: %s', async (_, segments, code) => {
+test.each(wrong)('a hostile client sends %s', async (_, segments, code) => {
   const sockets = await listening();
   const accepted = once(sockets, 'connection') as Promise<[Socket]>;
   const channel = createChannel(sockets.where!);
@@ -45,7 +45,7 @@ test.each(wrong)('a client: %s', async (_, segments, code) => {
   await sockets[Symbol.asyncDispose]();
 });
 
-test.each(wrong)('a server: %s', async (_, segments, code) => {
+test.each(wrong)('a hostile server sends %s', async (_, segments, code) => {
   const server = createRpcServer();
   server.add(SocketsDefinition, {
     async *connect(_requests, context) {
@@ -64,7 +64,7 @@ test.each(wrong)('a server: %s', async (_, segments, code) => {
   await server.shutdown({ graceMs: 0 });
 });
 
-test('a server that never accepts: the attempt ends when the stream does', async () => {
+test('when a server never accepts, the attempt ends with the stream', async () => {
   const server = createRpcServer();
   server.add(SocketsDefinition, { connect: () => [{ data: [bytes('x')] }] });
   const socket = connect(await server.listen('127.0.0.1:0'));

@@ -1,6 +1,7 @@
 /**
- * A process that is killed, for kills.ts. `client LIBRARY COUNT ADDRESS` opens COUNT connections; `server
- * LIBRARY` takes connections and tells its address. It sends and receives on all of them until it is killed.
+ * A process that kills.ts starts and kills. With the arguments `client LIBRARY COUNT ADDRESS` it opens COUNT
+ * connections; with `server LIBRARY` it accepts connections and sends its address to the parent. It sends and
+ * receives on all connections until it is killed.
  */
 import { type AddressInfo, connect as netConnect, createServer as netServer } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -1,8 +1,8 @@
 /**
- * A peer that is killed with SIGKILL in the middle of transfers. What `node:net` shows depends on the kernel:
- * it sends a reset if the dead process had not read everything, otherwise an orderly end, with which half a
- * message looks like a whole one. Ours is always a reset. So the normal form of the event is `gone`, and what
- * came before it must be right.
+ * A peer is killed with SIGKILL in the middle of transfers. With `node:net` the kernel chooses how the
+ * connection ends: with a reset if the dead process had unread bytes, otherwise with an orderly end, so that
+ * half a message looks like a whole one. With rdma-rpc/socket the connection always ends with a reset. In
+ * both cases each connection must end once, and all bytes before its end must be right.
  */
 import { test } from 'vitest';
 import { expectEnds } from './kills.ts';
@@ -13,7 +13,7 @@ test.each([
   ['server', 'node:net'],
   ['server', 'ours'],
 ] as const)(
-  'a killed %s: each connection ends once, with right bytes before: %s',
+  'when a %s is killed, each connection ends once, with right bytes before its end: %s',
   async (killed, library) => {
     await expectEnds(killed, library, 3, 10);
   },

@@ -1,6 +1,6 @@
 /**
- * Peers that are killed with SIGKILL in the middle of transfers, and what the other side sees of each
- * connection. Used by kill.test.ts, and by the slow suite with many more.
+ * Kills peers with SIGKILL in the middle of transfers, and records the events of each connection on the other
+ * side. Used by kill.test.ts, and with many more kills by the slow suite.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,7 +30,7 @@ interface Seen {
   wrongBytes: number;
 }
 
-/** Resolves when the socket is closed. `onData` is called once, when transfers have begun. */
+/** Sends, receives, and resolves when the socket is closed. `onData` is called once, with the first data. */
 function watch(socket: NetSocket | Socket, seen: Seen, onData: () => void): Promise<void> {
   const events: string[] = [];
   seen.events.push(events);
@@ -73,7 +73,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Counts down to zero, and then resolves. */
+/** A promise that resolves after a number of calls of `down`. */
 class Latch {
   readonly reached: Promise<void>;
   #left: number;
@@ -142,7 +142,7 @@ async function killServers({ library, rounds, connections, through }: Kills, see
   }
 }
 
-/** Kills `rounds` peers, and expects that each of their connections ended once, with right bytes before. */
+/** Kills `rounds` peers, and expects that each connection ended once, with right bytes before its end. */
 export async function expectEnds(
   killed: 'client' | 'server',
   library: Library,

@@ -1,8 +1,10 @@
 /**
- * Sockets behave as those of `node:net`: every case of a generated matrix runs on both, and the events are
- * the same. What `node:net` shows depends on timing and on how much the system holds, so it runs with several
- * delays and all sizes, and ours must show, for each side, what `node:net` has shown for that action, moment
- * and side at some size. The normal form of the events is described in ends.ts.
+ * The sockets of rdma-rpc behave as those of `node:net`. Every case of a generated matrix runs on both, and
+ * the events must be the same. The events of `node:net` depend on timing and on the size of system buffers,
+ * so
+ * `node:net` first runs with several delays and all sizes. Then the events of our sockets on each side must
+ * be among those that `node:net` has shown there for the same action, moment and actor, at any size. The
+ * normal form of the events is described in ends.ts.
  */
 import { beforeAll, expect, test } from 'vitest';
 import {
@@ -18,7 +20,7 @@ import {
 } from './ends.ts';
 
 const cases = allCases();
-/** Cases with the same key share what `node:net` has shown. */
+/** Cases with the same key share the events that `node:net` has shown. */
 const keyOf = ({ action, moment, actor, allowHalfOpen }: Case): string =>
   `${action} ${moment} ${actor} ${allowHalfOpen}`;
 const known = new Map<string, { client: Set<string>; server: Set<string> }>();
@@ -28,12 +30,13 @@ const delays: readonly Delays[] = [
   [4, 0],
 ];
 /**
- * More than any system holds between two sockets on loopback; some hold all of the largest size. A write that
- * the system holds as a whole succeeds, even if a reset follows. Ours holds less when other sockets of the
- * process use its memory, and then the write fails: `node:net` shows that with this size.
+ * More bytes than any system buffers between two sockets on loopback; some systems can buffer the largest
+ * size above. A write that is buffered as a whole succeeds, even if a reset follows. Our sockets buffer less
+ * when other sockets of the process use the memory, and then the write fails. `node:net` fails the same way
+ * with this size.
  */
 const beyondSystemBytes = 24_000_000;
-/** For conversations that do not end. */
+/** Limit for a conversation that does not end. */
 const patienceMs = 60_000;
 const atOnce = 16;
 
@@ -55,7 +58,7 @@ async function seenBy(library: Library, one: Case, delay?: Delays): Promise<Seen
   return seen;
 }
 
-/** Returns what a library shows that `node:net` does not. */
+/** Returns a line for each case in which a library shows events that `node:net` never shows. */
 async function differences(library: Library, from: readonly Case[]): Promise<string[]> {
   const found: string[] = [];
   await inParallel(from, async (one) => {
@@ -95,7 +98,7 @@ test.each(['shm', 'tcp'] as const)('the events are those of node:net: %s', async
   expect(await differences(ours(fabric), cases)).toEqual([]);
 });
 
-test('a library that ends where it should reset is found', async () => {
+test('the matrix finds a library that ends where it should reset', async () => {
   const wrong: Library = {
     pair: (options, onServer) =>
       nodeNet.pair(options, (socket) => {

@@ -41,7 +41,9 @@ export async function pair(ofClient: ConnectOptions = {}, ofServer: SocketServer
   };
 }
 
-/** Resolves with the code of the socket's error; `none` when it closes without one. */
+/**
+ * Resolves with the code and system call of the socket's error, or `none` when it closes without an error.
+ */
 export function errorOf(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
     socket.once('error', (error: NodeJS.ErrnoException) =>

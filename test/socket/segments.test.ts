@@ -1,4 +1,4 @@
-/** How writes become segments: nothing is lost or longer than allowed, and both encodings decode alike. */
+/** Writes become segments: no byte is lost, no segment is too long, and both encodings decode to the same. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Segment } from '../../runtime/socket/gen/rdma_rpc/socket.rdma.ts';
@@ -9,7 +9,7 @@ const { input } = socketService.methods.connect;
 const seed = 20_261_130;
 const joined = (all: readonly Uint8Array[]): string => Buffer.concat(all).toString('hex');
 
-test('cutting keeps all bytes in order, fills segments, and copies nothing', () => {
+test('segmentsOf keeps all bytes in order, fills segments, and copies nothing', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 50 })),
@@ -28,7 +28,7 @@ test('cutting keeps all bytes in order, fills segments, and copies nothing', () 
   );
 });
 
-test('a copied segment decodes as what the .proto says', () => {
+test('a copied segment decodes as the message of the .proto file', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 300 }), { maxLength: 5 }),
@@ -45,7 +45,7 @@ test('a copied segment decodes as what the .proto says', () => {
   );
 });
 
-test('large buffers that stay travel as they are, and decode alike', () => {
+test('large buffers that stay unchanged are sent without a copy, and decode to the same', () => {
   const data = [Buffer.alloc(20_000, 'a'), Buffer.alloc(3, 'b'), Buffer.alloc(17_000, 'c')];
   const stays = new OutgoingSegment(data, true);
   expect(stays.inPlace).toBe(true);
@@ -54,7 +54,7 @@ test('large buffers that stay travel as they are, and decode alike', () => {
   expect(new OutgoingSegment(data).inPlace).toBe(false);
 });
 
-test('a length of any size is a varint', () => {
+test('the length of a segment is encoded as a varint, whatever its size', () => {
   for (const size of [1, 127, 128, 16_383, 16_384, 1 << 20]) {
     const [only] = Segment.decode(input.encode(new OutgoingSegment([Buffer.alloc(size, 'x')]))).data;
     expect(only?.byteLength).toBe(size);

@@ -34,7 +34,7 @@ export function kindsOf(
     metadata: { id: String(id) },
   });
 
-  /** Yields the requests of a stream, whose reader must read all of them, or leave them. */
+  /** Yields the requests of a stream; the reader must either read all of them or leave them. */
   async function* requests<T>(messages: readonly T[]): AsyncGenerator<T> {
     ++ledger.inside;
     try {

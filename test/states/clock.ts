@@ -1,7 +1,7 @@
 /**
  * A clock that a test of this folder can advance at once by a call's time limit. A deadline then passes
  * exactly at the step where the test wants it, however slow the machine is. Every part of the runtime sees
- * the same time: JS code, and what native code passes to it.
+ * the same time: JS code, and the times that native code passes to it.
  */
 
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
@@ -20,8 +20,8 @@ export function passTime(ms: number): void {
 }
 
 /**
- * Makes the `clock` of a context that was just created follow this clock. Native code was told the time once,
- * at its creation.
+ * Makes the `clock` of a context that was just created follow this clock. Native code got the time once, at
+ * its creation.
  */
 export function follow(clock: NativeContext['clock']): NativeContext['clock'] {
   const knownMs = aheadMs;

@@ -17,7 +17,7 @@ vi.mock(import('../../runtime/limits.ts'), async (original) => {
 const seeds = Number(process.env.RDMA_RPC_SEEDS ?? runs(100));
 const kinds = ['unary', 'one-way', 'server stream', 'client stream', 'bidirectional'];
 const drains: readonly Misfortune[] = ['drain', 'deaf drain'];
-/** A run that may take long tries each of the steps. */
+/** A run that may take long tries each step. */
 const stride = seeds >= 1000 ? 1 : 5;
 const courses = Array.from({ length: Math.max(2, Math.floor(seeds / 100)) }, (_, i) => i + 1);
 
@@ -38,7 +38,7 @@ test.each(kinds.flatMap((kind) => drains.map((drain) => [kind, drain] as const))
   },
 );
 
-/** The last step of a misfortune lies in the middle of one call, and mostly beyond the end of another. */
+/** The last misfortune comes in the middle of one call, and mostly after the end of another one. */
 const lastSteps = [20, 60, 300];
 
 test(`${seeds} runs with servers that shut down, and calls that are cancelled`, {

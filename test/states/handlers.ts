@@ -24,8 +24,8 @@ export function handlersOf(ledger: Ledger, pauses: Pauses, random: Random): Test
     if (random.chance(3)) await pauses.wait(random.below(pauseMax), signal);
   };
   /**
-   * Yields what a request of a bidirectional stream asks for. The first message of the call's answers is
-   * number `from`.
+   * Yields the responses that a request of a bidirectional stream asks for. The first message of the call's
+   * answers is number `from`.
    */
   async function* answers(request: OutputRequest, id: number, from: number, signal: AbortSignal) {
     let index = from;

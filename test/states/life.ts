@@ -1,6 +1,6 @@
 /**
- * A world with a client and a server, calls in progress in it, and what is done to them at which of their
- * steps. The tests of this folder use it.
+ * A world with a client and a server and with calls in progress, and a list of actions with the steps at
+ * which they are carried out. The tests of this folder use it.
  */
 import { createClient } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
@@ -16,7 +16,7 @@ import { Random } from './random.ts';
 import { type Fabric, SteppedWorld } from './stepped.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 3 };
-/** A call's time limit where it is to pass. It is longer than any delay of the test. */
+/** The time limit of a call whose time limit is to pass. It is longer than any delay of the test. */
 const timeoutMs = 60_000;
 /** More than the time by which a deadline may fire late. */
 const lateMs = 10;
@@ -129,7 +129,7 @@ export class Life {
     for (let i = 0; i < unheardCalls; ++i) this.start(this.random.pick(singles), 'none', 0);
   }
 
-  /** Runs until every call has ended, and everything that it has caused. */
+  /** Runs until every call has ended, together with its consequences. */
   async goOn(): Promise<void> {
     await this.world.run(
       () => this.ledger.open === 0,
@@ -145,7 +145,7 @@ export class Life {
     );
     await this.world.rest();
     this.#plans = [];
-    // Calls have begun in the last events of a session, whose end came after them.
+    // Calls have begun in the last events of a session that ended after them.
     if (this.ledger.open > 0) await this.goOn();
   }
 

@@ -12,7 +12,7 @@ interface Waiting {
 export class Pauses {
   readonly #waiting = new Set<Waiting>();
 
-  /** Resolves after this number of events; rejects with the signal's reason if that fires before. */
+  /** Resolves after this number of events; rejects with the signal's reason if the signal fires earlier. */
   wait(events: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const giveUp = (): void => {

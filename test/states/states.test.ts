@@ -1,9 +1,10 @@
 /**
  * Cancels, deadlines and lost connections, alone and with calls that begin in their last events, at each step
  * of each kind of call. The simulated fabric makes every event a step. First the calls run one after the
- * other, each affected one step later than the last. Then many run at once, and a seed decides which calls
- * are made, what happens to them, when, and in which order events arrive. RDMA_RPC_SEEDS=5000 runs more of
- * those. The same tests then run over TCP, where an event-loop iteration is a step.
+ * other; each call is affected one step later than the previous one. Then many calls run at once, and a seed
+ * decides which calls are made, what happens to them, when, and in which order events arrive.
+ * RDMA_RPC_SEEDS=5000 makes more such runs. The same tests then run over TCP, where an event-loop iteration
+ * is a step.
  */
 import { expect, test } from 'vitest';
 import { everything, runs } from '../extent.ts';
@@ -19,7 +20,7 @@ const misfortunes: readonly Misfortune[] = ['cancel', 'deadline', 'loss', 'busy 
 /** Messages, sizes and pauses of the calls that are affected one after the other. */
 const courses = Array.from({ length: Math.max(2, Math.floor(given / 100)) }, (_, i) => i + 1);
 
-/** Makes one call after the other, each affected one step later than the last. */
+/** Makes one call after the other; each is affected one step later than the previous one. */
 async function atEachStep(
   kind: string,
   misfortune: Misfortune,
@@ -29,7 +30,7 @@ async function atEachStep(
   const seen = new Set<string>();
   const reverse = reverseKinds.includes(kind);
   // A client serves again only after a pause, so each loss needs a separate life, which is slow. A brief run
-  // takes every third step, and another course takes other steps.
+  // takes every third step; other courses take other steps.
   const lives = reverse && misfortune.endsWith('loss');
   const stride = lives && !everything ? 3 : 1;
   const first = course % stride;
@@ -66,8 +67,8 @@ test.each(interferences([...kinds, ...reverseKinds]))(
   },
 );
 
-// Anything that is wrong after a step fails in that function. A client that serves always holds some memory,
-// and only the simulated fabric can show when it is at rest.
+// If anything is wrong after a step, that function fails. A client that serves always holds some memory, and
+// only the simulated fabric can show when it is at rest.
 test.each(interferences(kinds))(
   'tcp: %s: %s at each of its turns',
   { timeout: 1_000_000 },
@@ -75,15 +76,16 @@ test.each(interferences(kinds))(
     const seen = await atEachStep(kind, misfortune, 1, 'tcp');
     // A one-way call ends once it has been sent, which may be before its connection is lost.
     if (kind !== 'one-way') expect([...seen].filter((outcome) => outcome !== 'OK')).not.toEqual([]);
-    // The kernel decides what has arrived by then, but a cancel in the first iteration precedes it.
+    // The kernel decides what has arrived until then, but a cancel in the first iteration comes before all
+    // arrivals.
     if (misfortune === 'cancel') expect(seen).toContain('no');
   },
 );
 
-/** The last step of a misfortune lies in the middle of one call, and mostly beyond the end of another. */
+/** The last misfortune comes in the middle of one call, and mostly after the end of another one. */
 const lastSteps = [20, 60, 300];
 
-/** Over TCP the kernel decides what arrives when. */
+/** Over TCP the kernel decides the time at which bytes arrive. */
 const tcpSeeds = Math.ceil(seeds / 20);
 
 test.each<[number, Fabric]>([

@@ -1,7 +1,7 @@
 /**
  * A server and a client in this process, on a simulated fabric that does nothing by itself. Each of its
- * events (a message that arrives, a READ, a completion) is carried out when the test says so, in an order
- * that a seed decides. Only one can exist at a time. It can also run over TCP, where an event-loop iteration
+ * events (a message that arrives, a READ, a completion) is executed when the test says so, in an order that
+ * follows from a seed. Only one can exist at a time. It can also run over TCP, where an event-loop iteration
  * is a step, and the kernel decides what happens in it.
  */
 import { once } from 'node:events';
@@ -74,7 +74,7 @@ export class SteppedWorld {
     const dial = (): Promise<Duplex> =>
       this.#address === undefined ? this.#pair() : this.#dial(this.#address);
     this.channel = new ClientChannel({ address: 'stepped', dial, fabrics: [fabric] }, limits);
-    // The context is held, because otherwise each lost connection would end in a world of its own.
+    // The context is kept, because otherwise each lost connection would end in a world of its own.
     const context = acquireContext({ fabric });
     this.#context = context;
     const { clock } = context.native;
@@ -141,14 +141,13 @@ export class SteppedWorld {
     return socket;
   }
 
-  /** Returns whether an event was carried out. On TCP this is unknown. */
+  /** Returns whether an event was carried out. On TCP this number is unknown. */
   #step(): boolean {
     return this.#fabric === 'sim' && this.#context.native.stepSim();
   }
 
   /**
-   * Carries out events until `done`. `each` is called before every event, and every time when no event is
-   * left.
+   * Carries out events until `done`. `each` is called before every event, and whenever no event is left.
    */
   async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
     const endMs = Date.now() + (this.#fabric === 'tcp' ? realMsMax : 0);
@@ -186,7 +185,7 @@ export class SteppedWorld {
 
   /**
    * Replaces the server by another one, and lets the calls of the first finish. With `deaf` its notice is not
-   * delivered before `hear()`, so that calls continue to come to it.
+   * delivered before `hear()`, so that calls continue to arrive at it.
    */
   replace(deaf = false): void {
     if (deaf) for (const end of this.#ends) end.pause();
@@ -207,7 +206,7 @@ export class SteppedWorld {
     return server;
   }
 
-  /** Returns what has not been released. The caller has released its leases. */
+  /** Returns the resources that have not been released. The caller has released its leases. */
   books(): string[] {
     const wrong: string[] = [];
     const { protocolErrors } = this.stats;

@@ -1,6 +1,6 @@
 /**
- * A client's stream against a scripted native side: what it sends, how it ends, and servers that violate the
- * rules.
+ * A client's stream against a scripted native side: the frames that it sends, its end, and servers that
+ * violate the rules.
  */
 import { type CallOptions, type RpcError, Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
@@ -168,7 +168,7 @@ test.each([
     await expect(start('count', request).next()).rejects.toThrow(overflow.message);
     expect([await sent(), opened, streams.size, streams.full]).toEqual([[], 0, 0, false]);
     spy.mockImplementation(function (this: typeof outgoing, ...given) {
-      // This is the last thing that is done with an OPEN before native code gets it.
+      // This is the last action on an OPEN before native code gets it.
       expect(streams.size).toBe(1);
       return submit.apply(this, given);
     });

@@ -1,6 +1,6 @@
 /**
  * The table of runtime/client/stream/ending.ts, row by row. A stream that is brought into each state, with
- * each kind of frame still on its way, does exactly what the table says.
+ * each kind of frame still on its way, acts as the table says.
  */
 import { describe, expect, test, vi } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
@@ -113,7 +113,7 @@ describe.each(Object.entries(table))('a stream that is %s', (state, steps) => {
   const rows = steps.flatMap((step, i) => (step === undefined ? [] : [[outstandings[i]!, step] as const]));
   test.each(rows)('with %s on its way: %s', (outstanding, step) => {
     expect(nextStep(state as StreamState, outstanding)).toBe(step);
-    // The stream has ended, so it continues by that row at once.
+    // The stream has ended, so it continues with that row at once.
     const then = step === 'end' ? (outstanding === 'nothing' ? 'end, and leave' : 'linger') : step;
     expect(into(state, outstanding).did).toBe(then === 'leave' ? 'end, and leave' : then);
   });

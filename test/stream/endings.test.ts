@@ -1,5 +1,5 @@
 /**
- * How streams end other than by themselves: left, cancelled, timed out, failed, drained, or lost.
+ * The ends of streams that do not end by themselves: left, cancelled, timed out, failed, drained, or lost.
  */
 import { type Client, createChannel, createClient, leaseOf, RpcError, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';

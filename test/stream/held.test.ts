@@ -1,7 +1,7 @@
 /**
  * Handlers and loops that hold their last message while they wait for the next, as most of them do, for
  * example an echo that yields each received message. All streams together would hold more memory than the
- * arena has. No stream stalls, and none waits for a garbage collection.
+ * arena has. No stream may stall or wait for a garbage collection.
  */
 import { fork } from 'node:child_process';
 import { setFlagsFromString } from 'node:v8';
@@ -131,7 +131,7 @@ test('memory that streams hold besides the arena is limited, and is freed', () =
   for (const each of copied) each?.forget();
   for (const each of copied) each?.forget();
   expect(memory.copiedBytes).toBe(0);
-  // Almost half of the arena may be kept, and less where the next message would not fit.
+  // Almost half of the arena may be kept, and less when the next message would not fit.
   for (const [leased, stays] of [
     [(arenaBytes * 31) / 64, true],
     [(arenaBytes * 31) / 64 + 1, false],

@@ -268,7 +268,7 @@ test('over several addresses streams take turns, and use the available room', as
   const streams = [1, 2, 3, 4].map(() => client.behave({ count: 1, text: 'hang' })[Symbol.asyncIterator]());
   for (const stream of streams) await stream.next();
   expect(worlds.map(({ log }) => log.produced)).toEqual([2, 2]);
-  // All slots are in use, so the next call gets the slot of the one that ends, wherever that was.
+  // All slots are in use, so the next call gets the slot of the call that ends, wherever that slot was.
   const waiting = collect(client.count({ count: 5 }));
   await streams[2]!.return?.();
   expect(await waiting).toHaveLength(5);

@@ -29,7 +29,7 @@ const stalledMax = 64;
 configure({ arenaBytes, mrCacheBytes: 64 * MiB });
 
 async function* large(count: number, bytes = largeBytes): AsyncGenerator<ItemInit> {
-  // The message is encoded in the arena where the fabric cannot expose other memory to the peer.
+  // The message is encoded in the arena if the fabric cannot expose other memory to the peer.
   const payload = new Uint8Array(bytes);
   for (let number = 0; number < count; ++number) yield { number, payload, text: 'hold' };
 }

@@ -1,6 +1,6 @@
 /**
- * A server session with streams on a scripted native side. Tests send it parts as a client would, or as none
- * should, and read its answers.
+ * A server session with streams on a scripted native side. Tests send parts to it, correct ones and wrong
+ * ones, and read its answers.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';

@@ -1,11 +1,11 @@
 /**
- * The service that the tests of streams call, and what its handlers saw.
+ * The service that the tests of streams call, and the requests that its handlers have seen.
  */
 import { type HandlerContext, type Handlers, RpcError, Status } from 'rdma-rpc';
 import type { ItemInit, Order, StreamsDefinition } from './gen/stream.rdma.ts';
 
 export interface StreamLog {
-  /** Number of messages that `behave` has been asked for. */
+  /** Number of messages that were requested from `behave`. */
   produced: number;
   /** Handlers that have left their `finally` block. */
   finished: string[];

@@ -21,8 +21,8 @@ const readerOf = (): StreamReader =>
     true,
   );
 
-// A part beyond the window would lie where the next part belongs, which has not come. Only the window refuses
-// it.
+// A part beyond the window would lie in the position of the next part, which has not come. Only the window
+// refuses this part.
 test.each([0, 1, streamParts, 3 * streamParts + 5])(
   'a part from too far ahead, with %d read',
   async (read) => {

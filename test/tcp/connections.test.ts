@@ -1,5 +1,5 @@
 /**
- * How sessions of the tcp fabric connect: only at the address that the user has given, through devices in
+ * Connections of sessions on the tcp fabric: only at the address that the user has given, through devices in
  * between, beside unauthenticated peers, and within limits.
  */
 import { connect, type Socket } from 'node:net';
@@ -237,7 +237,7 @@ describe('unauthenticated peers', () => {
     const { address } = await serve({ handshakesMax: 4, handshakeTimeoutMs: 300 });
     const half = Array.from({ length: 40 }, () => unknownPeer(address, connectMessage().subarray(0, 20)));
     expect(await echoes(open(address))).toBe(true);
-    // (They are told of a refusal.)
+    // (They are notified of a refusal.)
     for (const { told } of half) expect((await told).includes('handshake')).toBe(true);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * A session's connection that is reset at any byte that it carries. Every call settles once, its `processed`
- * is true, and the next connection works.
+ * is correct, and the next connection works.
  */
 import {
   type CallOptions,
@@ -17,7 +17,9 @@ import { EchoDefinition, type EchoMessage } from '../runtime/gen/echo.rdma.ts';
 import { type Passage, portOf, Relay } from './proxy.ts';
 
 const cuts = 200;
-/** A round of all calls carries fewer bytes in each direction, so some cuts come after all of them. */
+/**
+ * A round of all calls carries fewer bytes than this in each direction, so some cuts come after all calls.
+ */
 const bytesMax = 1_600_000;
 const timeoutMs = 60_000;
 
@@ -47,7 +49,7 @@ function isFilled(message: EchoMessage, bytes: number, number: number): boolean 
 
 test('at 200 bytes of a transfer in either direction', { timeout: 600_000 }, async () => {
   const next = random(20_261_123);
-  /** How often each call's handler has run. */
+  /** Number of times that each call's handler has run. */
   const runs = new Map<number, number>();
   let torn = 0;
   const run = (request: EchoMessage, bytes: number): void => {

@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 async function serve(options: ServerOptions = {}): Promise<{ server: Server; address: string }> {
-  // Nearly all of them come from one address here.
+  // Nearly all of them have the same address here.
   const server = createServer({
     fabric: 'tcp',
     sessionsPerPeerMax: 1000,
@@ -38,8 +38,8 @@ async function serve(options: ServerOptions = {}): Promise<{ server: Server; add
 }
 
 /**
- * Unauthenticated peers that reconnect whenever they are rejected, and go as far as `talk` does. Resolves
- * when some have been rejected.
+ * Unauthenticated peers that reconnect whenever they are rejected, and perform the handshake as far as `talk`
+ * does. Resolves when some have been rejected.
  */
 async function surround(
   address: string,

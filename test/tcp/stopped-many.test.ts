@@ -11,8 +11,8 @@ import { compiled } from '../runtime/process/processes.ts';
 const MiB = 1 << 20;
 const clients = 7;
 /**
- * Number of answers of each client. All of them but one fit beside each other, and leave the reserve for
- * clients that hold nothing.
+ * Number of answers of each client. All of them except one fit together, and leave the reserve for clients
+ * that hold nothing.
  */
 const answers = 2;
 const answerBytes = 4 * MiB - 65_536;
@@ -53,7 +53,7 @@ test('keep others from their answers for some seconds, and not until these fail'
   go();
   await until(() => stats().arenaLeasedBytes >= (clients * answers - 1) * answerBytes);
   for (let i = 0; i < 8; ++i) {
-    // They would get memory in no other way before 30 s.
+    // Otherwise they would get memory only after 30 s.
     const reply = await honest.fetch({ number: MiB }, { timeoutMs: 9000 });
     expect(reply.payload.byteLength).toBe(MiB);
     leaseOf(reply)?.release();

@@ -92,7 +92,7 @@ test('native counters of a process by its number are current, however often they
   const now = performance.now.bind(performance);
   replaceClock(() => now() + aheadMs);
   const read = async () => {
-    // A reading is kept for a scrape, and no longer.
+    // A reading is kept only for the duration of a scrape.
     aheadMs += 1000;
     const [line] = await lines(registry, 'rdma_rpc_native_sessions ');
     return Number(line?.split(' ')[1]);
@@ -105,7 +105,7 @@ test('native counters of a process by its number are current, however often they
   } finally {
     replaceClock(undefined);
   }
-  // No session is opened meanwhile, but those of the test before may end.
+  // No session is opened during the test, but sessions of the test before may end.
   const [first] = sessions;
   expect(first).toBeGreaterThan(0);
   for (const each of sessions) expect(each).toBeLessThanOrEqual(first!);

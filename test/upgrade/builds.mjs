@@ -4,8 +4,7 @@
  * commit in baseline.json.
  *
  * To move the baseline, write the hash of a newer commit of main into baseline.json. Do so when the suite
- * should cover later features of main (a feature bit, a new layout version). With a release nothing needs to
- * be done.
+ * should cover later features of main (a feature bit, a new layout version). A release needs no build.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -50,8 +50,8 @@ const failure = (promise) =>
   );
 
 /**
- * Resolves to the parcel that is left with this number, as soon as it is left, because handlers of one-way
- * and cancelled calls run after their calls.
+ * Resolves to the parcel that was left with this number, as soon as it is left. Handlers of one-way and
+ * cancelled calls run after their calls.
  */
 async function fetched(number) {
   for (let tries = 0; ; ++tries) {
@@ -131,7 +131,7 @@ if (results.connected === null) {
     }
   }
   await serving.close();
-  // Whatever the result of that call, the connection still works as before.
+  // Whatever the result of that call is, the connection still works as before.
   await check('unary behind that', () => kinds.unary(sizes['16 MiB']));
 }
 const { fabric, session } = channel;

@@ -14,7 +14,9 @@ const psk = { upgrade: '1f'.repeat(32) };
 const sealed = { require: 'sealed' };
 const at = { port: () => '127.0.0.1:0', unix: (name) => `unix:${join(tmpdir(), name)}` };
 
-/** `fabric` and `security` are what the session must have. `options` are the options of both sides. */
+/**
+ * `fabric` and `security` are the values that the session must have. `options` are the options of both sides.
+ */
 const ways = {
   'shm by host:port': { place: 'port', fabric: 'shm', options: { fabric: 'shm' } },
   'shm by a unix socket': { place: 'unix', fabric: 'shm', options: { fabric: 'shm' }, security: 'bound' },

@@ -1,5 +1,5 @@
 /**
- * All attributes of devices. This tests only what is refused, because this machine may have no RDMA device.
+ * All attributes of devices. This tests only refused queries, because this machine may have no RDMA device.
  */
 import { listDevices, queryDevice } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * What a report says about one RDMA device: driver, firmware, place in the machine, ports, and what it can
- * do. Used by report.ts alone. Nothing here is masked yet.
+ * The part of a report about one RDMA device: driver, firmware, PCI link and NUMA node, ports, and
+ * capabilities. Used by report.ts alone, which masks the text later.
  */
 import type { VerbsDetails, VerbsDevice, VerbsPort } from '../../../runtime/native/native.ts';
 import { rdmaCmMode } from '../check-devices.ts';
@@ -31,7 +31,7 @@ function portFacts(machine: Machine, device: string, port: VerbsPort): Fact[] {
   ]);
 }
 
-/** The facts of a device that the kernel has, whether programs can use it or not. */
+/** Returns the facts of one of the kernel's devices, whether programs can use it or not. */
 export function deviceFacts(
   machine: Machine,
   name: string,

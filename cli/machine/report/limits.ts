@@ -1,16 +1,16 @@
 /**
- * The limits that the system sets this process, for a report: locked memory, huge pages, and the control
- * groups that count RDMA objects and pages. Used by report.ts alone.
+ * The part of a report about the system's limits for this process: locked memory, huge pages, and the control
+ * groups that limit RDMA objects and pages. Used by report.ts alone.
  */
 import type { Machine } from '../machine.ts';
 
 /** A name and its value, as they are printed. */
 export type Fact = readonly [name: string, value: string];
 
-/** Files of a control group, of version 2, that limit what devices need. */
+/** Files of a control group (version 2) with the limits that matter to devices. */
 const groupFiles = ['rdma.max', 'rdma.current', 'cpu.max', 'memory.max'];
 
-/** The folder of this process's control group: the root when it is in a namespace of its own. */
+/** Returns the folder of this process's control group, or the root when that folder is not visible here. */
 function groupFolder(machine: Machine): string {
   const [, path = '/'] = /^0::(\S+)$/m.exec(machine.text('/proc/self/cgroup') ?? '') ?? [];
   const folder = `/sys/fs/cgroup${path === '/' ? '' : path}`;

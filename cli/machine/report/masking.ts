@@ -1,19 +1,19 @@
 /**
- * Takes what is private out of a report before anybody sees it: names of the host and of the user, home
- * directories, and addresses of every kind. An address gets a name of its own, so that the same address is
- * still recognised at two places. Used by report.ts alone.
+ * Removes private data from a report before it is written: names of the host and of the user, home
+ * directories, and addresses of every kind. Each address is replaced by a name of its own, so that a reader
+ * still recognises the same address in two places. Used by report.ts alone.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import { homedir, hostname, userInfo } from 'node:os';
 
-/** Words that must not appear, and what stands for them. */
+/** Words that must not appear in a report. */
 interface Private {
   readonly hostNames: readonly string[];
   readonly users: readonly string[];
   readonly homes: readonly string[];
 }
 
-/** Names that every machine has. */
+/** Names that every machine has, and that are therefore not private. */
 const COMMON = new Set(['localhost', 'root', 'node', 'nobody', '']);
 
 function orNothing(get: () => string): string {
@@ -24,7 +24,7 @@ function orNothing(get: () => string): string {
   }
 }
 
-/** What this process knows about its host and user. */
+/** Returns the private words of this machine: names of its host and its user, and home directories. */
 export function privateHere(env: NodeJS.ProcessEnv = process.env): Private {
   const full = hostname();
   const { HOSTNAME = '', USER = '', LOGNAME = '', SUDO_USER = '', HOME = '' } = env;
@@ -36,14 +36,14 @@ export function privateHere(env: NodeJS.ProcessEnv = process.env): Private {
   };
 }
 
-/** `corp.example` of `node7.corp.example`; empty where the name has no dot. */
+/** Returns the domain of a host name: `corp.example` for `node7.corp.example`, or empty without a dot. */
 const domainOf = (name: string): string => (name.includes('.') ? name.slice(name.indexOf('.') + 1) : '');
 
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
 const HEX_GROUPS = /(?<![\w:])[0-9a-f]{4}(?::[0-9a-f]{4}){3}(?![\w:])/gi;
 const MAC = /(?<![\w:])[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}(?![\w:])/gi;
-/** InfiniBand's hardware address of an interface: 20 bytes. */
+/** The hardware address of an InfiniBand interface, which has 20 bytes. */
 const LONG_MAC = /(?<![\w:])[0-9a-f]{2}(?::[0-9a-f]{2}){19}(?![\w:])/gi;
 const HEX_GUID = /\b0x[0-9a-f]{16}\b/gi;
 const MAYBE_IPV6 = /(?<![\w:.])[0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*(?:%\w+)?(?![\w:])/gi;
@@ -57,7 +57,7 @@ export class Masking {
   constructor(secret: Private) {
     const forms = (words: readonly string[], mask: string): (readonly [string, string])[] =>
       words.filter((word) => !COMMON.has(word) && word !== '/').map((word) => [word, mask] as const);
-    // The longest first, since one may be a part of another.
+    // Longer words come first, because a word may be a part of another one.
     this.#words = [
       ...forms(secret.homes, 'HOME').filter(([home]) => home !== '/root'),
       ...forms(secret.hostNames, 'HOST'),
@@ -67,7 +67,7 @@ export class Masking {
       .map(([word, mask]) => [new RegExp(`(?<![\\w])${escaped(word)}(?![\\w])`, 'gi'), mask] as const);
   }
 
-  /** Returns the text without anything private. */
+  /** Returns the text with all private data replaced. */
   text(text: string): string {
     let masked = text;
     for (const [word, mask] of this.#words) masked = masked.replace(word, mask);
@@ -84,7 +84,7 @@ export class Masking {
   #ipv6(found: string): string {
     const [address = ''] = found.split('%');
     const [, trailing = ''] = /([:.]*)$/.exec(address) ?? [];
-    // A sentence may end behind an address.
+    // A full stop behind an address belongs to the sentence.
     const bare = isIPv6(address) ? address : address.slice(0, address.length - trailing.length);
     if (!isIPv6(bare) || /^[:0]*1?$/.test(bare)) return found;
     const kind = /^fe[89ab]/i.test(bare) ? 'ip6-link-local' : 'ip6';

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc doctor --report`: one file about this machine that can be pasted into an issue, with nothing
- * private in it. Markdown, since an issue shows it as it is and people can read it before they send it.
+ * `rdma-rpc doctor --report`: writes one file about this machine that can be pasted into an issue, without
+ * private data. The file is Markdown, which issues display and which people can read before they send it.
  */
 import { arch, availableParallelism, cpus, release } from 'node:os';
 import type { DeviceCounters } from '../../../runtime/counters/device-counters.ts';
@@ -24,7 +24,7 @@ interface ReportParts {
   readonly tested: readonly Tested[];
 }
 
-/** Returns what the self-test runs on: each usable device, and the fabrics that need none. */
+/** Returns the subjects of the self-test: each usable device, and the fabrics that need no device. */
 export function subjectsOf({ verbs, fabrics }: Facts): readonly Subject[] {
   const devices = verbs.devices.filter(({ whyNot }) => whyNot === '');
   const measured = fabricNames.flatMap((fabric) => {
@@ -39,7 +39,7 @@ export function subjectsOf({ verbs, fabrics }: Facts): readonly Subject[] {
   ];
 }
 
-/** A cell must not end a row of its table. */
+/** Returns text for a table cell, without the characters that would end the cell or its row. */
 const cell = (text: string): string => text.replace(/\s+/g, ' ').replaceAll('|', '/');
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
@@ -97,7 +97,7 @@ function testSection({ subject, results, before, after }: Tested): string[] {
   ];
 }
 
-/** The counters that the self-test changed, and those of before that are not 0. */
+/** Returns the counters that the self-test changed or that were not 0 before it. */
 function changedCounters(
   before: readonly DeviceCounters[],
   after: readonly DeviceCounters[],

@@ -1,6 +1,6 @@
 /**
- * The self-test of a report: every operation of `rdma-rpc perf` with both sides on this machine, and the
- * counters of the device before and after. Used by report.ts alone.
+ * The self-test of a report. It runs every operation of `rdma-rpc perf` with both sides on this machine, and
+ * reads the counters of the device before and after. Used by report.ts alone.
  */
 import { type DeviceCounters, readDeviceCounters } from '../../../runtime/counters/device-counters.ts';
 import { dial } from '../../perf/dial.ts';
@@ -17,7 +17,7 @@ import {
 } from '../../perf/plan.ts';
 import type { Row } from '../../perf/row.ts';
 
-/** What is tested: a fabric, and its device where it has one. */
+/** The subject of a self-test: a fabric, with a device if the fabric has devices. */
 export interface Subject {
   readonly fabric: PerfFabric;
   readonly device?: string;
@@ -26,7 +26,7 @@ export interface Subject {
 interface OperationResult {
   readonly test: TestName;
   readonly rows: readonly Row[];
-  /** Why there are no rows; empty when there are. */
+  /** Why the operation has no results; empty when it has. */
   readonly whyNot: string;
 }
 
@@ -40,7 +40,7 @@ export interface Tested {
 interface SelfTestOptions {
   readonly sizes: readonly number[];
   readonly iterations: number;
-  /** Time limit of one operation; one that takes longer has failed. */
+  /** Time limit of one operation. An operation that takes longer has failed. */
   readonly limitMs: number;
 }
 
@@ -68,7 +68,7 @@ function planOf(test: TestName, { sizes, iterations }: SelfTestOptions): Plan {
     postList: 1,
     bidirectional: false,
     validate: true,
-    // Two sides that poll would need a processor each. write_lat cannot sleep.
+    // With events, the two sides do not need a processor each. write_lat has no events, so it polls.
     events: test !== 'write_lat',
     sharedReceives: false,
     manager: false,
@@ -77,7 +77,7 @@ function planOf(test: TestName, { sizes, iterations }: SelfTestOptions): Plan {
   };
 }
 
-/** Rejects after the limit. What is still running ends with the process. */
+/** Rejects after the limit. Work that is still running then goes on until the process ends. */
 function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no result within ${limitMs / 1000} s`)), limitMs);
@@ -107,7 +107,7 @@ async function runOne(subject: Subject, test: TestName, options: SelfTestOptions
     signal,
     say,
   });
-  // The client's error says the same.
+  // The client's error, which is awaited below, says the same as the server's.
   server.catch(() => undefined);
   try {
     const tested = await within(
@@ -123,7 +123,7 @@ async function runOne(subject: Subject, test: TestName, options: SelfTestOptions
   }
 }
 
-/** Runs all operations on a subject, one after another. Never rejects: what fails says why. */
+/** Runs all operations on a subject, one after another. Never rejects; a failed operation has its reason. */
 export async function selfTest(subject: Subject, options = selfTestDefaults): Promise<Tested> {
   const counters = (): Promise<readonly DeviceCounters[]> =>
     subject.device === undefined ? Promise.resolve([]) : readDeviceCounters([subject.device]);
@@ -133,7 +133,7 @@ export async function selfTest(subject: Subject, options = selfTestDefaults): Pr
   return { subject, results, before, after: await counters() };
 }
 
-/** `1.9 us` of a latency test, `5210 MB/s` of a bandwidth test. */
+/** Returns a figure such as `1.9 us` for a latency test and `5210 MB/s` for a bandwidth test. */
 export function figureOf(test: TestName, row: Row): string {
   if (isLatency(test)) {
     const { typical = row.meanUs ?? 0, p99 = 0 } = row.latencyUs ?? {};

@@ -1,5 +1,5 @@
 /**
- * Sorts files into the order that protobuf-es needs. It is used where a registry is made.
+ * Sorts files into the order that protobuf-es needs. Used when a registry is made.
  */
 import type { FileDescriptorProto } from '#protobuf';
 

@@ -19,7 +19,7 @@ import { descriptorFaults } from '../../../codegen/descriptor/faults.ts';
 import { jsonNameOf } from '../../../runtime/codec/fields.ts';
 import { inOrder } from './import-order.ts';
 
-/** All kinds of elements that have a declaration of their own. */
+/** All kinds of elements that have their own declaration. */
 export type Declared = DescMessage | DescEnum | DescExtension | DescService | DescMethod;
 
 /** Fills in the JSON names, which the descriptors of some servers lack. */
@@ -65,8 +65,8 @@ export function lookUp(registry: FileRegistry, name: string): Declared | undefin
 }
 
 /**
- * Returns the full names of everything that can be described. The messages of options are left out, because
- * they come with every file that has options and are hardly ever meant.
+ * Returns the full names of all elements that can be described. The messages of options are left out, because
+ * they come with every file that has options and are rarely meant.
  */
 export function namesIn(registry: FileRegistry): string[] {
   const declared = [...registry].filter(({ file }) => file.proto.name !== 'google/protobuf/descriptor.proto');

@@ -12,7 +12,7 @@ export interface Schema {
   /**
    * Returns the files that declare `symbol` and all files that these need, or undefined when the name does
    * not exist. With `extensions`, the files also include those that declare extensions of the files'
-   * messages, to which imports do not lead.
+   * messages, because imports do not lead to them.
    */
   declaring(symbol: string, extensions?: 'extensions'): Promise<FileRegistry | undefined>;
 }

@@ -12,7 +12,7 @@ const servicesMax = 50;
 
 const lastOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1);
 
-/** Returns whether a service is one that servers have besides their own services. */
+/** Returns whether a service is one of those that servers add to their own services, such as reflection. */
 const ofEverybody = (name: string): boolean => /^grpc\.(health|reflection)\./.test(name);
 
 /** The server's own services come first. */
@@ -57,8 +57,8 @@ export interface FoundMethod {
 }
 
 /**
- * `path` has the form Service/Method. Throws an Error that says which part of the name is wrong, and what was
- * probably meant.
+ * `path` has the form Service/Method. Throws an Error that names the wrong part of the name, and the name
+ * that was probably meant.
  */
 export async function findMethod(schema: Schema, path: string): Promise<FoundMethod> {
   const slash = path.indexOf('/');

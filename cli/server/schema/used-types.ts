@@ -46,7 +46,10 @@ function valueTypes({
   return [message, values].filter((type) => type !== undefined);
 }
 
-/** Returns the types that `declared` uses, in the order in which they occur, without those declared in it. */
+/**
+ * Returns the types that `declared` uses, in the order in which they occur, without the types that are
+ * declared in it.
+ */
 export function usedTypes(declared: Declared): Type[] {
   const file = fileOf(declared);
   const found = new Set<Type>();

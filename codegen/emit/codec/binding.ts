@@ -51,8 +51,8 @@ export function entry(key: string, value: string): string {
 const columns = 120;
 
 /**
- * Returns a list in braces. The list stands on the current line, which already has `before` characters, on a
- * line of its own, or on one line for each element.
+ * Returns a list in braces. The list is written on the current line, which already has `before` characters,
+ * or on a line of its own, or on one line for each element.
  */
 export function braced(parts: readonly string[], before: number, indent: string): string {
   if (parts.length === 0) return '{}';

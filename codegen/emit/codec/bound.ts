@@ -69,8 +69,8 @@ function chosen(oneof: Oneof, fields: readonly Field[], scope: FileScope): Part 
 }
 
 /**
- * Returns a single sum where that is possible, as it is for most messages. A compiler parses a sum faster
- * than a statement for each field.
+ * Returns a single sum if possible, as it is for most messages. A compiler parses a sum faster than a
+ * statement for each field.
  */
 function add(room: number, parts: readonly Part[]): string {
   const sums = parts.map((part) => ('sum' in part ? part.sum : undefined));

@@ -28,8 +28,8 @@ export function initialOf(field: Field, scope: FileScope): string {
 }
 
 /**
- * Returns an expression that reads a message. The message lies behind a length, or between two tags, of which
- * the second is skipped afterwards. Arguments are evaluated from left to right.
+ * Returns an expression that reads a message. The message lies behind a length, or between two tags; the
+ * second tag is skipped afterwards. Arguments are evaluated from left to right.
  */
 function decodeMessage(field: Field, type: Message, into: string, scope: FileScope): string {
   const extent = field.delimited ? 'at, stop' : `${scope.local('readStart')}(source, at, end), source.stop`;
@@ -77,7 +77,7 @@ function cases(field: Field, scope: FileScope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
   const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
   const result = [`case ${tagOf(field, wireType) | 0}: ${emit(field, scope)}`];
-  // Accept numbers packed or one by one, whatever the .proto says.
+  // Accept numbers packed or unpacked, whatever the .proto declares.
   if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
     result.push(`case ${tagOf(field, 2) | 0}: ${run(field, scope)}`);
   return result;

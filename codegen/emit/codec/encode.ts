@@ -85,13 +85,13 @@ function loop(field: Field, length: string): string {
 
 /**
  * For a list whose room is checked as a whole. Its length is read once, because a getter or a Proxy of the
- * application may change the length meanwhile.
+ * application may change the length during encoding.
  */
 const count = (value: string): string => `const count = ${value}.length;`;
 
 /**
- * Elements of a list tend to have the same size. Therefore the code keeps as many bytes (one or two) free for
- * the length of each element as the previous length needed.
+ * Elements of a list tend to have the same size. Therefore the code reserves one or two bytes for the length
+ * of each element: the number of bytes that the previous length needed.
  */
 function messages(field: Field, value: string, free: number, scope: FileScope): string {
   const { write, size } = tag(field.number, 2, scope);

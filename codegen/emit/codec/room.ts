@@ -9,8 +9,8 @@ import { formOf, packedPrimitive, scalarForm, tagBytes, wireTypeOf } from '../sc
 import type { Run } from './runs.ts';
 
 /**
- * Maximum size of a length prefix. One byte is kept free in front of the content. The other bytes are needed
- * when the content turns out longer.
+ * Maximum size of a length prefix. One byte is kept free in front of the content. The remaining bytes are
+ * needed when the content turns out to be longer.
  */
 export const lengthBytes = 5;
 export const widening = lengthBytes - 1;

@@ -1,6 +1,6 @@
 /**
- * Lists fields in the order in which they are written (by number). Adjacent fields of the same oneof stand
- * together, so that one switch replaces many tests.
+ * Lists fields in the order in which they are written (by number). Adjacent fields of the same oneof are
+ * handled together, so that one switch replaces many tests.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 

@@ -15,7 +15,7 @@ BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collec
       self_(std::make_shared<BlockBuffers*>(this)),
       young_(arena.largest()),
       counted_(arena.largest()) {
-  // Where only the finalizer of an object is called, the end of the old ArrayBuffer would be mistaken for the
+  // If only the finalizer of an object is called, the end of the old ArrayBuffer would be mistaken for the
   // end of the memory.
   if (finalizer_of_ == Collected::object) return;
   const Napi::Value transfer =
@@ -64,8 +64,8 @@ void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
 Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   const memory::Block& memory = arena_.at(block);
   const bool of_memory = finalizer_of_ == Collected::memory;
-  // Where only the finalizer of an object is called, V8 gives no sign when it stops counting the memory, so
-  // the memory is not counted here.
+  // If only the finalizer of an object is called, V8 gives no sign when it stops counting the memory, so the
+  // memory is not counted here.
   auto link = std::make_unique<Link>(Link{self_, block, of_memory ? memory.capacity : 0, 0, nullptr});
   napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
@@ -173,11 +173,12 @@ bool BlockBuffers::is_transferred(napi_value value) const {
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
 }
 
-/// Called by finalizers. Returns whether another thread may read the memory. This is so when the thread is
-/// ending and the buffer is gone or has been transferred. (The end of a thread runs all finalizers, even
-/// those of memory that another thread has.)
+/// Called by finalizers. Returns whether another thread may read the memory. This is true when the thread is
+/// ending and the buffer is gone or was transferred. (The end of a thread runs all finalizers, even those of
+/// memory that another thread has.)
 bool BlockBuffers::outlives_thread(const Entry& entry) const {
-  // Without transfer(), all buffers are detached by now (see make()), and none can be sent to another thread.
+  // Without transfer(), all buffers are already detached (see make()), and none can be sent to another
+  // thread.
   if (transfer_.IsEmpty()) return false;
   const Napi::HandleScope scope(env_);
   if (!thread_ends(env_)) return false;
@@ -204,7 +205,7 @@ BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
 /// Keeps the memory of the stray mapped when its block is freed.
 void BlockBuffers::keep_pages(Link& stray) { stray.pages = arena_.keep_mapped(stray.block); }
 
-/// Keeps the memory mapped for the life of the process, because nothing will say when the other thread has
+/// Keeps the memory mapped for the life of the process, because no event tells when the other thread has
 /// finished with it.
 void BlockBuffers::keep_for_ever(Link& stray) {
   if (stray.pages == nullptr) keep_pages(stray);
@@ -219,8 +220,8 @@ void BlockBuffers::finalize(napi_env, void*, void* hint) {
 void BlockBuffers::collected(Link& link) {
   uncount(link);
   if (strays_.erase(&link) != 0) {
-    // Where only the finalizer of an object is called, the memory may still be in use by the buffer that it
-    // was transferred to.
+    // If only the finalizer of an object is called, the buffer to which the memory was transferred may still
+    // use it.
     if (finalizer_of_ == Collected::object) return;
     if (const Napi::HandleScope scope(env_); thread_ends(env_)) return keep_for_ever(link);
     for (std::uint32_t i = 0; i < link.references; ++i) arena_.release(link.block);

@@ -11,8 +11,8 @@
 // to 3 us. Buffers that only the runtime has seen are kept as they are.
 //
 // An application may transfer such a buffer (`transfer()`, a byte stream). Its memory then belongs to another
-// ArrayBuffer that is unknown here. Such a buffer is called a stray. Its memory is reused or unmapped only
-// after the JS engine has said that it is free.
+// ArrayBuffer, which is not known here. Such a buffer is called a stray. Its memory is reused or unmapped
+// only after the JS engine has said that it is free.
 #pragma once
 
 #include <napi.h>
@@ -29,13 +29,13 @@
 
 namespace rdma_rpc::binding {
 
-/// Which finalizer says that a buffer was collected. The finalizer of the memory also covers buffers that
-/// were transferred to another thread. Deno does not call that one, so the finalizer of the object is used
-/// there.
+/// The finalizer that reports that a buffer was collected. The finalizer of the memory also covers buffers
+/// that were transferred to another thread. Deno does not call that one, so the finalizer of the object is
+/// used there.
 enum class Collected { memory, object };
 
-/// How JS holds a block: by its ArrayBuffer, which an application may drop without notice, or by its number,
-/// which the runtime always gives back.
+/// The way in which JS holds a block: by its ArrayBuffer, which an application may drop without notice, or by
+/// its number, which the runtime always releases.
 enum class HeldBy { buffer, number };
 
 class BlockBuffers {

@@ -6,9 +6,9 @@
 // memory stays counted until the arena lends it again: V8 sees the maximum lent at one time instead of a
 // sawtooth.
 //
-// This class only subtracts what it has added before, so V8's count never falls below what V8 itself has
-// added. If the count fell below, Node 24 and later would abort the process, even when an environment is
-// ending. Owned by BlockBuffers, which passes each change to V8; on the JS thread.
+// This class only subtracts amounts that it has added before, so V8's count never falls below the amount that
+// V8 itself has added. If the count fell below, Node 24 and later would abort the process, even when an
+// environment is ending. Owned by BlockBuffers, which passes each change to V8; on the JS thread.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,7 @@ class YoungBuffers {
   /// because they add external memory to the size of a heap that was small after the last collection.
   static constexpr std::size_t kCollectBytes = std::size_t{4} << 20;
   static constexpr std::size_t kArenaShare = 8;
-  /// At this many times kCollectBytes a collection is due whatever it costs, because a full collection costs
+  /// At this multiple of kCollectBytes a collection is due whatever it costs, because a full collection costs
   /// more.
   static constexpr std::size_t kOverdue = 3;
   /// A collection gains nothing for an application that keeps its messages. A collection is therefore wanted

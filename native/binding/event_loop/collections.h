@@ -1,5 +1,5 @@
-// Decides when V8 is made to collect. Two things need collections: calls that wait for arena memory that only
-// uncollected buffers may hold, and streams that were dropped without being ended
+// Decides when V8 is made to collect. Two tasks need collections: calls may wait for arena memory that only
+// uncollected buffers hold, and streams may have been dropped without being ended
 // (runtime/adapters/connect/abandoned.ts). Each such collection is a full one. The larger the heap is, the
 // longer the collection stops the thread. A peer can cause collections by making calls wait. Therefore all
 // collections of a thread, for all contexts and both reasons together, get one fixed share of its time.
@@ -51,8 +51,8 @@ class Collections {
     waits_ = waits;
     return waits && now_ns >= std::max(next_ns_, budget_->next_ns());
   }
-  /// Called when a collection was due. `collected` says whether it took place, between these two times;
-  /// otherwise it was skipped because it would have found nothing.
+  /// Called when a collection was due. `collected` says whether the collection took place between these two
+  /// times. If not, it was skipped because it would have found nothing.
   void done(bool collected, std::uint64_t began_ns, std::uint64_t ended_ns) {
     next_ns_ = ended_ns + CollectionBudget::kPauseMinNs;
     if (collected) budget_->spend(began_ns, ended_ns);

@@ -29,7 +29,7 @@ class EventLoop {
   virtual ~EventLoop() = default;
   /// Makes the loop call turn() in each iteration, without blocking.
   virtual void spin() = 0;
-  /// Stops the calls of turn(). From now on readable() says when work has arrived.
+  /// Stops the calls of turn(). From now on readable() returns true when work has arrived.
   virtual void rest() = 0;
   /// Calls tick() once after `ms`. Replaces a tick() that is still pending.
   virtual void tick_after(std::uint64_t ms) = 0;
@@ -37,8 +37,8 @@ class EventLoop {
   /// Stops, and stops using the descriptor at once. `then` runs in a later iteration and may destroy this
   /// object.
   virtual void close(std::function<void()> then) = 0;
-  /// Returns true where promises that a callback resolves continue only after the turn. A turn is limited to
-  /// one batch there.
+  /// Returns true when code behind a promise that a callback resolves runs only after the turn. If so, a turn
+  /// is limited to one batch.
   virtual bool promises_wait_for_turn() const = 0;
 };
 

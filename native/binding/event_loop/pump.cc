@@ -9,17 +9,18 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// How long to spin after traffic. Spinning is worth at most what a wake-up costs: 2 us on one CPU, tens of
-/// us across CPUs of a virtual machine.
+/// Time for which the pump spins after traffic. Spinning is worth at most the cost of a wake-up: 2 us on one
+/// CPU, tens of us across CPUs of a virtual machine.
 constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
-/// How long to poll in native code before returning to the event loop, one iteration of which costs 0.3 us.
+/// Time for which the pump polls in native code before it returns to the event loop. One iteration of the
+/// event loop costs 0.3 us.
 constexpr std::uint64_t kSpinPerTurnNs = 5'000;
 /// Number of polls for each reading of the clock, which costs more than a poll that finds nothing.
 constexpr std::uint32_t kPollsPerClock = 8;
-// The following times say how often work is checked that no completion announces.
-/// For timeouts of cancelled calls, and of calls that wait for memory.
+// The following intervals are for work that no completion announces. For timeouts of cancelled calls, and of
+/// calls that wait for memory.
 constexpr std::uint64_t kTickMs = 5;
-/// For time limits of peers for which calls wait.
+/// Interval at which time limits of peers are checked while calls wait for these peers.
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
 /// For writing the counters page.
 constexpr std::uint64_t kReportMs = 100;
@@ -169,7 +170,8 @@ void Pump::turn() {
   if (sleeps || now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
 }
 
-/// Does periodic work. Every turn checks whether some of it is due, because every sleep restarts the timer.
+/// Does periodic work. Every turn checks whether some of this work is due, because every sleep restarts the
+/// timer.
 void Pump::run_periodic(std::uint64_t now_ns) {
   if (collections_.due(context_->awaits_memory(), now_ns)) {
     const bool collected = collect_();

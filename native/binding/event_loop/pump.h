@@ -49,8 +49,8 @@ class Pump final : private EventLoop::Listener {
   void set_clock(std::function<std::uint64_t()> now_ns) { clock_ = std::move(now_ns); }
   /// Called when work has been added. The next turn takes place in the loop's next iteration.
   void kick();
-  /// Closes the pump. The context may be destroyed at once; `then` runs when the event loop has released the
-  /// pump.
+  /// Closes the pump. The context may be destroyed after this. `then` runs when the event loop has released
+  /// the pump.
   void close(std::function<void()> then);
   const PumpCounters& counters() const { return counters_; }
 

@@ -24,8 +24,8 @@ class ReadyWatch final : public EventLoop::Listener {
   /// this call; the caller must then poll first. `solicited` restricts this to messages that their sender has
   /// solicited, and to errors.
   bool arm(const Napi::Function& callback, bool solicited);
-  /// Ends the watch: nothing is called from now on. `then` runs in a later iteration, and may destroy this
-  /// object.
+  /// Ends the watch. No callback is called from now on. `then` runs in a later iteration, and may destroy
+  /// this object.
   void close(std::function<void()> then);
 
   void turn() override {}

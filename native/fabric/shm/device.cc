@@ -132,8 +132,8 @@ std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int 
   *free = &memory;
   const auto slot = static_cast<std::uint32_t>(free - memories_.begin());
   ++counters_.open_fds;
-  // On shm-fd a memory enters the table when it is shown, because peers need not know of memory that they
-  // cannot reach.
+  // On shm-fd a memory enters the table when peers get its descriptor, because they need not know of memory
+  // that they cannot reach.
   if (!options_.by_descriptors) enter(slot, range, fd);
   return slot;
 }

@@ -13,8 +13,8 @@
 // and kShmVersion, which have the same offsets in every version: a reader of another version looks at nothing
 // else. The static_assert at the end of this file fails when a size or an offset has changed.
 //
-// The owner of a segment keeps private copies of what it wrote, and never reads those values back. Values
-// that the peer writes are read once and checked.
+// The owner of a segment keeps private copies of the values that it wrote, and never reads them back from the
+// segment. Values that the peer writes are read once and checked.
 #pragma once
 
 #include <cstddef>
@@ -185,8 +185,8 @@ inline CellHeader unpack(std::uint64_t word) {
 }
 
 /// Data of the first cell: [key or immediate, 4 bytes, unless kind is send] [length, 4 bytes, if placed]
-/// [message data]. Each further cell begins with its own number. The number is never read. It only makes sure
-/// that the first bytes of the cell cannot later be taken for the number of a message.
+/// [message data]. Each further cell begins with its own number. The number is never read. The fence only
+/// makes sure that the first bytes of the cell cannot later be taken for the number of a message.
 struct alignas(kCacheLine) Cell {
   LongWord header;
   std::byte data[56];
@@ -213,8 +213,8 @@ enum class SharedState : std::uint32_t {
   fault = 4,   ///< one side broke the rules (by an invalid key or cell), so the peer goes to ERR, too
 };
 
-/// Bits of QpSegment::features. Each bit stands for something that may be written only to owners that
-/// announce the bit, or that only such owners write.
+/// Bits of QpSegment::features. Each bit stands for a value that may be written only to owners that announce
+/// the bit, or that only such owners write.
 enum SharedFeature : std::uint32_t {
   feature_send_with_imm = 1u << 0,
   /// The lowest bit of Poller::sleeping is kSolicitedOnly. Older builds count their sleeps one by one, so
@@ -232,8 +232,8 @@ inline constexpr std::uint32_t kInUseReceive = 1;
 ///
 /// A ring epoch is one pass over the ring. Once AddressBlob::epoch_cells cells of it are used, the peer may
 /// begin a new epoch at the first cell, provided that the owner has read all earlier messages (`consumed`).
-/// The owner then looks at both the next cell and the first cell, only one of which has the expected number.
-/// A queue pair with little traffic therefore reuses a few lines of its ring instead of using all lines in
+/// The owner then looks at both the next cell and the first cell. Only one of them has the expected number. A
+/// queue pair with little traffic therefore reuses a few lines of its ring instead of using all lines in
 /// turn.
 struct QpSegment {
   /// The blob that local_address() returns. If a peer connects with a different blob, the peer expects
@@ -264,8 +264,8 @@ struct QpSegment {
 };
 
 inline constexpr std::uint32_t kReceiveSlotsMax = 1u << 15;
-/// First number of a receive. It is so high that the counters also wrap in tests; starting from 0 they would
-/// wrap only after an hour in production.
+/// First number of a receive. It is so high that the counters also wrap in tests. If they started from 0,
+/// they would wrap only after an hour in production.
 inline constexpr std::uint32_t kFirstNumber = 0u - kReceiveSlotsMax * kCellsPerMessageMax;
 
 constexpr std::size_t receives_offset() { return sizeof(QpSegment); }

@@ -17,16 +17,16 @@
 //  - READs and WRITEs are copies by the initiator's CPU. They are complete when post_send returns, so
 //    post_send takes as long as the copy.
 //  - Receives and remote rights work fastest on memory of alloc_memory(). Other memory is reached by
-//    process_vm_readv and process_vm_writev where the system allows it (Capabilities::exposes_any_memory).
-//    Where the system does not allow it, post_recv on such memory completes with loc_prot_err, and bind_mw
-//    with mw_bind_err.
+//    process_vm_readv and process_vm_writev if the system allows it (Capabilities::exposes_any_memory). If
+//    the system does not allow it, post_recv on such memory completes with loc_prot_err, and bind_mw with
+//    mw_bind_err.
 //  - If a peer is stopped in the middle of a copy into revoked memory, the owner waits for at most
 //    ShmOptions::revoke_grace_us, and then replaces the pages under the copy. That is impossible for memory
 //    outside of alloc_memory(); its revocation completes only when the peer continues or is dead.
 //  - The other side runs as the same user, so it is trusted not to bypass this code: a hostile peer can write
-//    to everything that it has mapped. What it writes into rings and tables can harm only its own queue
-//    pairs, with one exception: if it clears the announcements of others (queue/announcements.h), it delays
-//    their messages.
+//    to everything that it has mapped. The words that it writes into rings and tables can harm only its own
+//    queue pairs, with one exception: if it clears the announcements of others (queue/announcements.h), it
+//    delays their messages.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,7 @@ namespace rdma_rpc::fabric {
 struct ShmOptions {
   /// A READ or WRITE checks its key again each time it has copied this number of bytes.
   std::size_t copy_chunk_bytes = std::size_t{256} << 10;
-  /// How long a revocation waits for a copy in progress before it replaces the pages, in microseconds.
+  /// Time in microseconds for which a revocation waits for a copy in progress before it replaces the pages.
   std::uint32_t revoke_grace_us = 20'000;
   /// When false, process_vm_* is never used, as if the system forbade it.
   bool any_memory = true;

@@ -148,7 +148,7 @@ class SimQueuePair final : public QueuePair {
   bool killed_ = false;
   bool end_reported_ = false;   // with shared receives: its end has been reported, see kNoReceive
   bool failed_ = false;         // a request has failed, so no other request is started
-  std::uint64_t flush_at_ = 0;  // in ERR: from this time on nothing is copied
+  std::uint64_t flush_at_ = 0;  // in ERR: no byte is copied after this time
 
   software::SendIndices sends_;
   std::vector<SendSlot> send_slots_;

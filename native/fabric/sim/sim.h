@@ -36,8 +36,7 @@ struct SimOptions {
   /// When true, connect() returns while the queue pair is still in RTR, and a poll() after one latency
   /// concludes the attempt.
   bool connects_late = false;
-  /// When true, only what has been polled from a completion queue is known to have been in it, as on a
-  /// device.
+  /// When true, only completions that were polled are known to have been in the queue, as on a device.
   bool hides_completions = false;
   std::uint64_t registered_bytes_max = 0;  ///< for each device, like RLIMIT_MEMLOCK; 0 for no limit
   // The latency of one way in scheduled mode, uniformly distributed in [min, max].
@@ -48,8 +47,8 @@ struct SimOptions {
   // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. These do
   // not apply to RC, which would send lost packets again.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
-  /// How many of a million packets are delayed by up to reorder_max_ns, so that later packets overtake them.
-  /// Scheduled mode only.
+  /// Number of packets in a million that are delayed by up to reorder_max_ns, so that later packets overtake
+  /// them. Scheduled mode only.
   std::uint32_t reorder_ppm = 0;
   std::uint64_t reorder_max_ns = 20'000;
 };
@@ -118,7 +117,7 @@ class SimWorld {
   /// requests are still executed.
   void hold_completions(std::uint32_t qp_num);
   void release_completions(std::uint32_t qp_num);
-  /// Stops the device. It then starts and answers nothing, and its peers wait without an error.
+  /// Stops the device. It then starts no request and answers none, and its peers wait without an error.
   void stop(const Device& device);
   void resume(const Device& device);
   /// Acts as if the process of this queue pair had been killed. The queue pair does nothing more, and the

@@ -1,4 +1,4 @@
-// The protection table of a software device, which says what each key gives access to. It is consulted for
+// The protection table of a software device. It contains the access rights of each key. It is consulted for
 // every byte that a request of a peer moves, so a key gives no access as soon as it has ended. Used by sim
 // and tcp, on the device's thread.
 #pragma once

@@ -1,5 +1,5 @@
-// The posted receives of one queue pair, or of those that share them, oldest first. Used by sim and tcp, on
-// the device's thread.
+// The posted receives of one queue pair, or of the queue pairs that share them, oldest first. Used by sim and
+// tcp, on the device's thread.
 //
 //   freed ≤ used ≤ posted (indices that only grow)
 //   [freed, used)   has its message, or will never get one; its slot is free again when its completion has
@@ -31,7 +31,7 @@ class ReceiveRing {
   bool is_empty() const { return used_ == posted_; }
   const RecvWr& oldest() const { return slots_[used_ & (slots_.size() - 1)]; }
   std::uint32_t unused() const { return static_cast<std::uint32_t>(posted_ - used_); }
-  /// Marks the oldest `count` receives as used: they have their message, or will never get one.
+  /// Marks the oldest `count` receives as used, because they have their message or will never get one.
   void use(std::uint32_t count) { used_ += count; }
   /// Frees the slots of all used receives.
   void free_used() { freed_ = used_; }

@@ -33,8 +33,8 @@ namespace rdma_rpc::fabric {
 
 /// The known state of one direction of a connection's path.
 struct PathState {
-  /// How often one of two things has happened without an answer of the peer's kernel: the same bytes were
-  /// resent, or the peer was asked whether it accepts more.
+  /// Number of times that one of two things has happened without an answer of the peer's kernel: the same
+  /// bytes were resent, or a probe asked the peer whether it accepts more bytes.
   std::uint32_t unanswered = 0;
   std::uint64_t bytes = 0;      ///< bytes that were given to the kernel and are not acknowledged
   std::uint32_t silent_ms = 0;  ///< time since anything arrived from the peer's kernel

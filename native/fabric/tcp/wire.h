@@ -24,7 +24,7 @@ enum class Op : std::uint8_t {
   gone = 7,       ///< a request of the sender has failed: its queue pair is in ERR and sends nothing more
   bye = 8,        ///< the sender has ended the connection
   atomic = 9,     ///< a whole atomic; its payload is an AtomicOperands, and DATA of 8 bytes is its answer
-  features = 10,  ///< `extra` is what the sender supports; only sent as answer to the question for features
+  features = 10,  ///< `extra` has the features of the sender; sent only as answer to the question
 };
 
 enum Flag : std::uint8_t {

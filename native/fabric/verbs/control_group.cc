@@ -6,7 +6,7 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Returns the folder of this process below /sys/fs/cgroup, or "" when it has no control group with such a
+/// Returns the folder of this process's control group below /sys/fs/cgroup, or "" when none has the rdma
 /// controller. In version 1 of control groups the controller has a folder of its own.
 std::string folder_of_process(const std::string& root) {
   std::ifstream groups(root + "/proc/self/cgroup");
@@ -21,7 +21,7 @@ std::string folder_of_process(const std::string& root) {
   return unified;
 }
 
-/// Returns the lines of a file of the controller with a comma between them, each such as
+/// Returns the lines of one of the controller's files, joined with commas. A line is for example
 /// "mlx5_0 hca_handle=2 hca_object=2000".
 std::string lines_of(const std::string& path) {
   std::ifstream file(path);
@@ -47,7 +47,7 @@ bool limits_something(const std::string& lines) {
 }  // namespace
 
 std::string rdma_controller_limit(const std::string& root) {
-  // A parent's limit holds for all groups below it.
+  // The limit of a group also holds for all groups below it, so search upwards.
   for (std::string folder = without_slashes_at_the_end(folder_of_process(root)); !folder.empty();
        folder = without_slashes_at_the_end(folder.substr(0, folder.find_last_of('/')))) {
     const std::string most = lines_of(root + folder + "/rdma.max");

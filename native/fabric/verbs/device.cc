@@ -23,11 +23,12 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// One less than 16 bits can express: the last value marks shared receives.
+/// The limit of slots leaves out the last value of 16 bits, which marks shared receives.
 constexpr std::uint32_t kSlotsMax = (1u << 16) - 1, kGenerations = 1u << 15;
 
-/// The number of the next completion queue of this process, of whichever thread and device. Each one uses
-/// another interrupt of its device: with one for all, one CPU would handle the interrupts of all threads.
+/// Returns a number that increases with each completion queue of this process, over all threads and devices.
+/// It makes each queue use another interrupt of its device; with a single interrupt, one CPU would handle the
+/// events of all threads.
 unsigned next_vector() {
   static std::atomic<unsigned> next = 0;
   return next++;
@@ -64,8 +65,8 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   return why->empty() ? std::move(device) : nullptr;
 }
 
-/// A quarter of what is left, so that later queue pairs get some, too; 1 when nothing is left, since other
-/// queue pairs may be gone before this one is connected.
+/// Returns a quarter of the READs that are left, so that later queue pairs get some, too. Returns 1 when none
+/// is left, because other queue pairs may be gone before this one is connected.
 std::uint16_t Device::share_of_reads() const {
   constexpr std::uint32_t kShare = 4;
   const int of_device = probed_.attributes.max_res_rd_atom;
@@ -188,7 +189,7 @@ std::unique_ptr<MemoryRegion> Device::reg_mr(void* addr, std::size_t length, std
 }
 
 std::unique_ptr<Registration> Device::begin_reg_mr(void* addr, std::size_t length, std::uint32_t access) {
-  // Pages that are loaded on demand need no pinning now.
+  // Memory with on-demand paging is not pinned.
   if ((access & access_on_demand) != 0) return nullptr;
   return pinning(addr, length, access);
 }
@@ -238,7 +239,7 @@ std::unique_ptr<fabric::QueuePair> Device::create_qp(fabric::CompletionQueue& cq
   Address address;
   if (reason.empty()) reason = make_address(options.active, &address);
   const std::uint32_t sends = QueuePair::device_sends(options, *this);
-  errno = 0;  // some drivers refuse without setting errno; an earlier error would be reported
+  errno = 0;  // some drivers refuse without setting errno, and an earlier error must not be reported
   CompletionQueue::DeviceCq* device_cq =
       reason.empty() ? queue.reserve(sends + options.recv_wr_max, shared == nullptr ? 0 : shared->capacity())
                      : nullptr;
@@ -305,7 +306,7 @@ std::uint32_t Device::enter(QueuePair& qp) {
 
 void Device::leave(const QueuePair& qp, std::uint32_t slot) {
   slots_[slot & 0xffff].qp = nullptr;
-  // Another queue pair may have its number by now.
+  // Another queue pair may have got the same number meanwhile.
   if (const auto found = on_shared_.find(qp.qp_num()); found != on_shared_.end() && found->second == &qp)
     on_shared_.erase(found);
 }

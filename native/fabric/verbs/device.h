@@ -51,30 +51,31 @@ class Device final : public fabric::Device {
     return all;
   }
 
-  // For the other classes of this folder.
+  // The following members are for the other classes of this folder.
   const VerbsOptions& options() const { return options_; }
   const Port& port() const { return port_; }
-  /// Looks at the port again, see port.h. Called for each queue pair that is made or connected, and when the
+  /// Queries the port again, see port.h. Called for each queue pair that is made or connected, and when the
   /// device reports a change.
   void refresh_port();
   soft::Driver driver() const { return probed_.driver; }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* pd() const { return pd_.get(); }
   Attempts& attempts() { return attempts_; }
-  /// Null where rdma_cm is not used.
+  /// Returns null when rdma_cm is not used.
   ConnectionManager* cm() const { return cm_.get(); }
-  /// A queue pair on this completion queue, together with the objects that it depends on.
+  /// Returns a queue pair together with the objects on which it depends.
   QueueObjects with_its_needs(const ChannelPtr& channel, const CqPtr& cq, const SrqPtr& srq, QpPtr qp) const {
     return {context_, pd_, channel, cq, srq, std::move(qp)};
   }
-  /// READs of the peer that a new queue pair can serve at once. All queue pairs of a device, of all
-  /// processes, share its max_res_rd_atom.
+  /// Returns the number of READs of the peer that a new queue pair can serve at once. All queue pairs of a
+  /// device, of all processes, share its max_res_rd_atom.
   std::uint16_t share_of_reads() const;
   void reserve_reads(std::uint16_t reads) { reads_reserved_ += reads; }
   void return_reads(std::uint16_t reads) { reads_reserved_ -= reads; }
-  /// Counts memory of queues, which is locked like registered memory.
+  /// Counts the memory of queues, which is locked like registered memory.
   std::uint64_t& memory_bytes() { return *memory_bytes_; }
-  /// What to add to an error: how many of these objects this process has, of how many that the device allows.
+  /// Returns a text to add to an error: how many of these objects this process has, and how many the device
+  /// allows.
   std::string budget(const char* limit, std::uint64_t used, int most) const;
   /// Ends the queue pairs on a completion queue of the device that has failed. `why` follows the name.
   void lose_completions(const ibv_cq* cq, const std::string& why);
@@ -102,14 +103,14 @@ class Device final : public fabric::Device {
   Watchdog& watchdog() { return watchdog_; }
   /// Called each second. Returns false when no queue pair waits for a completion.
   bool check_requests();
-  /// Whether the device completes nothing any more; closing works. Not every removed device (is_gone()) is
-  /// dead.
+  /// Returns whether the device completes no request any more. A removed device (is_gone()) need not be dead.
+  /// Objects of a dead device can still be closed.
   bool is_dead() const { return dead_; }
 
  private:
   std::unique_ptr<Pinning> pinning(void* addr, std::size_t length, std::uint32_t access);
   Device() = default;
-  /// Takes back what the device says of itself and does not do.
+  /// Removes features from the capabilities that the device reports but that do not work, see trial.h.
   void try_out(const Port& port);
   std::string choose_ways();
   std::string path() const;

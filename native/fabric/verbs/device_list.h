@@ -17,7 +17,7 @@ class DeviceList {
   DeviceList& operator=(const DeviceList&) = delete;
 
   std::span<ibv_device* const> devices() const { return {list_, static_cast<std::size_t>(count_)}; }
-  /// "mlx5_0, mlx5_1".
+  /// Returns the names as text, such as "mlx5_0, mlx5_1".
   std::string names() const;
   /// Returns why the list is empty (kernel, module or driver), or "" when it is not.
   std::string why_none() const;

@@ -1,5 +1,5 @@
-// Events that a device reports apart from completions: broken queue pairs, ports that go up and down, its own
-// removal. On the device's thread, when a sleeper wakes.
+// Events that a device reports beside completions: broken queue pairs, ports that go up and down, and the
+// removal of the device. Runs on the device's thread, when a sleeper wakes.
 #include <cerrno>
 
 #include "fabric/verbs/device.h"
@@ -9,8 +9,8 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Limit of events handled at once: soft-RoCE reports a full completion queue as failed, over and over until
-/// it is polled.
+/// Limit of events that are handled at once. Soft-RoCE reports a full completion queue as failed again and
+/// again, until the queue is polled.
 constexpr int kReportsAtOnce = 16;
 
 }  // namespace
@@ -23,14 +23,14 @@ void Device::read_async_events() {
   ibv_async_event event{};
   for (int i = 0; i < kReportsAtOnce && !dead_ && ibv_get_async_event(context_.get(), &event) == 0; ++i) {
     handle(event);
-    // Destroying the object that an event concerns waits for this acknowledgement.
+    // This acknowledgement must come first: destroying the object of an event waits for it.
     ibv_ack_async_event(&event);
   }
 }
 
-/// A driver that supports removal while in use ends everything with IBV_EVENT_DEVICE_FATAL. A driver that
-/// does not (soft-RoCE, soft-iWARP) reports nothing, keeps working, and waits until no process has it open;
-/// only rdma_cm reports the removal.
+/// Called when rdma_cm reports that the device is removed. A driver that supports removal while in use ends
+/// everything with IBV_EVENT_DEVICE_FATAL. Other drivers (soft-RoCE, soft-iWARP) report nothing, keep
+/// working, and wait until no process has the device open.
 void Device::be_removed() {
   gone_ = true;
   for (const Slot& slot : slots_) {
@@ -46,7 +46,7 @@ bool Device::check_requests() {
   return waiting;
 }
 
-/// Passes on what the user may want to know, see poll_events().
+/// Queues the event for poll_events() if the user may want to know of it.
 void Device::tell(const ibv_async_event& event) {
   using Kind = AsyncEvent::Kind;
   switch (event.event_type) {
@@ -127,7 +127,7 @@ void Device::handle(const ibv_async_event& event) {
     case IBV_EVENT_PORT_ACTIVE:
       if (cm_ != nullptr && event.element.port_num == port_.number) cm_->port_came_up();
       break;
-    // Connections that exist go on, or end with their retries; later ones need the new addresses.
+    // Existing connections go on, or end when their retries fail. Later connections need the new addresses.
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_PKEY_CHANGE:

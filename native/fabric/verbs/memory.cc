@@ -15,11 +15,11 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Huge pages of this size only. The default size of the system may be 1 GiB, and each block of memory would
-/// take a whole page of it for as long as it lives.
+/// Only huge pages of this size are used. The default size of the system may be 1 GiB, and then each block of
+/// memory would take a whole page for as long as the block lives.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kHugePages = MAP_HUGETLB | 21 << MAP_HUGE_SHIFT;
-/// Rounding up to huge pages may waste at most this part of the memory.
+/// Rounding up to huge pages may waste at most one part in this number of the memory.
 constexpr std::size_t kWastePart = 8;
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }
@@ -31,8 +31,8 @@ void* map_pages(std::size_t bytes, int flags, int node) {
   return data;
 }
 
-/// Makes the kernel give the pages now. Returns false when it refuses one: a first access would then be a
-/// SIGBUS.
+/// Makes the kernel allocate the pages now. Returns false when it refuses a page; a first access to that page
+/// would be a SIGBUS.
 bool populate(std::byte* data, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
   constexpr int kPopulate = MADV_POPULATE_WRITE;
@@ -41,8 +41,8 @@ bool populate(std::byte* data, std::size_t bytes) {
 #endif
   if (::madvise(data, bytes, kPopulate) == 0) return true;
   if (errno != EINVAL) return false;
-  // An older kernel does not know that. But where a store would be a SIGBUS, a system call that writes to the
-  // page fails.
+  // An older kernel does not have that flag. There a system call writes to each page: it fails where a store
+  // of this process would be a SIGBUS.
   for (std::size_t at = 0; at < bytes; at += kHugePage) {
     if (::getrandom(data + at, 1, 0) != 1) return false;
     data[at] = std::byte{0};
@@ -65,7 +65,7 @@ std::unique_ptr<Memory> Memory::map(std::size_t bytes, int node, std::shared_ptr
   if (bytes == 0 || bytes > SIZE_MAX - kHugePage) return nullptr;
   std::size_t mapped = bytes;
   void* data = nullptr;
-  // Where the library protects registered memory against fork() page by page, it cannot register huge pages.
+  // A library that protects registered memory against fork() page by page cannot register huge pages.
   const std::size_t rounded = rounded_up(bytes);
   if (bytes >= kHugePage && rounded - bytes <= bytes / kWastePart && !guards_pages()) {
     mapped = rounded;
@@ -98,7 +98,7 @@ Region::Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& 
 }
 
 Region::~Region() {
-  // A device does not deregister a region to which a window is bound.
+  // A device refuses to deregister a region to which a window is bound.
   if (windows_bound > 0) windows_.free_those_on(*this);
   --counters_.memory_regions;
 }
@@ -119,14 +119,15 @@ Pinning::Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t acces
 void Pinning::pin() {
   if (!refusal_.empty()) return;
   mr_.reset(ibv_reg_mr(pd_, addr_, length_, access_ | optional_));
-  // Drivers should ignore what is optional, but some check the flags that they know.
+  // Drivers should ignore optional flags, but some drivers refuse all flags that they do not know.
   if (mr_ == nullptr && optional_ != 0 && (errno == EINVAL || errno == EOPNOTSUPP))
     mr_.reset(ibv_reg_mr(pd_, addr_, length_, access_));
   if (mr_ == nullptr) error_ = errno;
 }
 
 bool Pinning::refused_for_the_memory() const {
-  // Read-only pages and those of files are EFAULT, EACCES or EOPNOTSUPP, by the kernel's version.
+  // For read-only pages and pages of files, the error is EFAULT, EACCES or EOPNOTSUPP, depending on the
+  // kernel.
   return mr_ == nullptr && (!refusal_.empty() || error_ == EFAULT || error_ == EACCES || error_ == EPERM ||
                             error_ == EOPNOTSUPP || error_ == EINVAL);
 }

@@ -1,5 +1,5 @@
-// Host memory and registered regions. Each object counts itself in the device's counters while it exists. On
-// the device's thread.
+// Host memory and registered regions. Each object is counted in the device's counters while it exists. On the
+// device's thread.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,7 @@ class Region final : public MemoryRegion {
   DeviceCounters& counters_;
 };
 
-/// A registration in two steps, since the kernel pins the pages one by one.
+/// A registration in two steps, because pinning the pages may take long and can be done on another thread.
 class Pinning final : public Registration {
  public:
   /// `refusal` is the reason if it is known in advance that the registration fails.
@@ -53,7 +53,7 @@ class Pinning final : public Registration {
           std::string refusal, const std::string& device, WindowTable& windows, DeviceCounters& counters);
   void pin() override;
   std::unique_ptr<MemoryRegion> finish(std::string* error) override;
-  /// Whether the kernel refuses this memory, whatever else is registered. Valid after pin().
+  /// Returns whether the kernel refuses this memory for a reason other than a limit. Valid after pin().
   bool refused_for_the_memory() const;
 
  private:

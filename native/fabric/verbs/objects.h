@@ -40,8 +40,7 @@ using CqPtr = Shared<ibv_cq, ibv_destroy_cq>;
 using SrqPtr = Shared<ibv_srq, ibv_destroy_srq>;
 using AhPtr = Owned<ibv_ah, ibv_destroy_ah>;
 using QpPtr = Owned<ibv_qp, ibv_destroy_qp>;
-/// A queue pair with the objects that must outlive it; members are in the order last to first to be
-/// destroyed.
+/// A queue pair with the objects that must outlive it. C++ destroys members from the last to the first.
 struct QueueObjects {
   ContextPtr context;
   PdPtr pd;

@@ -33,7 +33,7 @@ std::string why_bad(const VerbsOptions& options) {
   return "";
 }
 
-/// Whether the option names this device: by its name, a pattern, or a list of these with commas.
+/// Returns whether the option names this device. The option is a name, a pattern, or a comma-separated list.
 bool is_named(const std::string& option, const char* device) {
   if (option.empty()) return true;
   for (std::size_t at = 0; at <= option.size();) {
@@ -44,8 +44,8 @@ bool is_named(const std::string& option, const char* device) {
   return false;
 }
 
-/// An open device whose port has been chosen. What it can do is not known yet: finding out takes many
-/// commands, so only the device that is used is asked.
+/// An open device whose port has been chosen. Its capabilities are not known yet: probing them takes many
+/// commands, so only the device that is used is probed.
 struct Candidate {
   ContextPtr context;
   Port port;

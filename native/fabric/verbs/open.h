@@ -9,8 +9,8 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Opens the device that the options name, else the one with the address that they name, else the first
-/// usable one. Returns null, with the reason in `error`, when it cannot.
+/// Opens the device that the options name, or else the device with the address that they name, or else the
+/// first usable device. Returns null, with the reason in `error`, when no device can be opened.
 std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* error);
 
 /// Lists every device, usable or not.

@@ -8,8 +8,8 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Returns the first symbol in the lookup order of the plug-in's other symbols, so that a test can put its
-/// own in front.
+/// Returns the first symbol of that name in the lookup order of the plug-in, so that a test can put a
+/// function of its own in front.
 template <typename Function>
 Function* look_up(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));

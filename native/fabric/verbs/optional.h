@@ -10,14 +10,14 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// As ibv_reg_dmabuf_mr(). Returns null with EOPNOTSUPP where the library lacks it.
+/// Calls ibv_reg_dmabuf_mr(). Returns null with EOPNOTSUPP when the library has no such function.
 ibv_mr* reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova, int fd,
                       int access);
 
-/// Makes fork() safe where the kernel does not.
+/// Makes fork() safe on kernels that do not do so themselves.
 void allow_forks();
-/// Whether the library protects registered memory against fork() page by page. Returns true for a library
-/// that cannot be asked.
+/// Returns whether the library protects registered memory against fork() page by page. Returns true for a
+/// library that has no function to ask.
 bool guards_pages();
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -13,7 +13,7 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// More than any known device has.
+/// Limit of the GIDs of a port, which is more than any known device has.
 constexpr std::size_t kGidsMax = 1024;
 
 const char* type_text(std::uint32_t type) {
@@ -52,8 +52,9 @@ std::string port_text(ibv_context* device, std::uint8_t number) {
   return std::string(ibv_get_device_name(device->device)) + " port " + std::to_string(number);
 }
 
-/// Order of preference: the addresses of this network namespace, since a shared device shows those of others,
-/// too; among them RoCE v2 on IPv4, on global IPv6, on link-local IPv6, then RoCE v1. Larger is better.
+/// Returns the rank of a GID; larger is better. Addresses of this network namespace come first, because a
+/// shared device also shows the addresses of other namespaces. Among them the order is RoCE v2 on IPv4, on
+/// global IPv6 and on link-local IPv6, and then RoCE v1.
 int rank(const ibv_gid_entry& gid, std::span<const IpAddress> own) {
   constexpr int kOwn = 10;
   const auto is_it = [&gid](const IpAddress& ip) {
@@ -97,7 +98,7 @@ BestGid choose_gid(std::span<const ibv_gid_entry> gids, const VerbsOptions& opti
   return best;
 }
 
-/// Enters what the device says about the port, except for its GID.
+/// Copies the attributes of the port, except for its GID.
 void enter(const ibv_port_attr& attr, Port* port) {
   port->max_msg_bytes = attr.max_msg_sz;
   port->needs_grh = (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;
@@ -172,7 +173,7 @@ void refresh_port(ibv_context* device, const VerbsOptions& options, Port* port) 
   if (ibv_query_port(device, port->number, &attr) == 0 && attr.state == IBV_PORT_ACTIVE) enter(attr, port);
   if (device->device->transport_type == IBV_TRANSPORT_IWARP && options.gid_index < 0) return;
   std::vector<ibv_gid_entry> gids = gids_of(device, port->number);
-  // The old index is preferred, since one address may have two entries.
+  // The old index is preferred, because one address may have two entries.
   const auto is_same = [port](const ibv_gid_entry& gid) {
     return gid.gid_type == port->address.gid_type &&
            std::memcmp(gid.gid.raw, port->address.gid.data(), port->address.gid.size()) == 0;

@@ -1,5 +1,5 @@
-// The port of a device and the GID that its queue pairs use: chosen by the options, else by the address that
-// is served, else the best one. Called when a device is opened or listed.
+// The port of a device and the GID that its queue pairs use. They are chosen by the options, or else by the
+// address that is served, or else by their rank. Called when a device is opened or listed.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct Port {
   std::uint16_t pkey_index = 0;
   bool has_address = false;  ///< it has the address named in the options
   bool needs_grh = false;    ///< every packet needs a global route header (IBV_QPF_GRH_REQUIRED)
-  unsigned interface = 0;    ///< the network interface of its GID, 0 where the device does not say
+  unsigned interface = 0;    ///< the network interface of its GID, 0 when the device does not report it
   std::uint64_t max_msg_bytes = 0;
   Address address;  ///< without the fields of a single queue pair
 };
@@ -28,9 +28,9 @@ struct Port {
 std::string choose_port(ibv_context* device, const VerbsOptions& options,
                         const std::optional<Interface>& interface, Port* port);
 
-/// Looks at a chosen port again, since addresses, LIDs and MTUs change while a server runs. Finds the GID at
-/// its new index, or, when its address has gone, the best one that is left on the same network interface.
-/// Nothing changes when the port has no GID at all now.
+/// Queries a chosen port again, because addresses, LIDs and MTUs change while a server runs. Finds the GID at
+/// its new index. When its address is gone, chooses the best GID that is left on the same network interface.
+/// Changes nothing when the port has no GID now.
 void refresh_port(ibv_context* device, const VerbsOptions& options, Port* port);
 
 /// Returns why the port can neither send nor receive now, or "" when it can or the device does not say.

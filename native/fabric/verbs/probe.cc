@@ -15,11 +15,13 @@ namespace {
 
 constexpr std::uint32_t kSgeMax = 16, kInlineMax = 512;
 constexpr int kReadsMax = 128;
-/// Up to this size, two copies cost less than windows and the round trips of a READ: measured on soft-RoCE
-/// (bench/HISTORY.md); for a NIC computed as two copies of 3 us against two round trips and four posts.
+/// Up to this size, two copies cost less than windows and the round trips of a READ. This was measured on
+/// soft-RoCE (bench/HISTORY.md). For a NIC it was computed: two copies of 3 us against two round trips and
+/// four posts.
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
-/// Returns whether the device makes a queue pair that sends that number of bytes inline. `given` is what it then has.
+/// Returns whether the device can make a queue pair that sends `bytes` inline. Sets `given` to the inline
+/// size that the queue pair really has.
 bool takes_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t bytes, std::uint32_t* given) {
   ibv_qp_init_attr init = reliable(cq, 16, 16, sges, bytes);
   errno = 0;
@@ -28,8 +30,8 @@ bool takes_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t byte
   return qp != nullptr;
 }
 
-/// Finds the largest inline size of a queue pair, or returns why the device has no reliable queue pair at
-/// all. The size need not be a power of two: irdma has 101 bytes.
+/// Finds the largest inline size of a queue pair. Returns "", or why the device has no reliable queue pair.
+/// The size need not be a power of two: irdma has 101 bytes.
 std::string probe_inline(ibv_pd* pd, ibv_cq* cq, std::uint32_t sges, std::uint32_t* inline_bytes) {
   if (takes_inline(pd, cq, sges, kInlineMax, inline_bytes)) return "";
   if (takes_inline(pd, cq, sges, 0, inline_bytes)) {
@@ -64,8 +66,8 @@ bool probe_on_demand(ibv_context* context) {
          (attr.odp_caps.per_transport_caps.rc_odp_caps & kNeeded) == kNeeded;
 }
 
-/// A driver that supports dmabuf examines the descriptor and rejects it as invalid; a driver that does not
-/// support it reports that.
+/// Returns whether the driver supports dmabuf: if so, it rejects this descriptor as invalid; otherwise it
+/// reports that it does not support the operation.
 bool probe_dmabuf(ibv_pd* pd) {
   errno = 0;
   const MrPtr mr(reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE));
@@ -91,7 +93,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   can.max_rd_atomic = static_cast<std::uint32_t>(std::clamp(attr.max_qp_init_rd_atom, 1, kReadsMax));
   if (const std::string why = probe_inline(pd, cq.get(), can.max_sge, &can.max_inline); !why.empty())
     return name + " " + why;
-  // Not for iWARP devices, since none was available for a test.
+  // iWARP devices are left out, because none was available for a test.
   if (!iwarp && attr.max_srq > 0) {
     ibv_srq_init_attr init{nullptr, {16, 1, 0}};
     // All shared receives may complete on one of the device's completion queues, beside the sends.

@@ -13,7 +13,7 @@ struct Probed {
   Capabilities capabilities;
   ibv_device_attr attributes{};
   soft::Driver driver = soft::Driver::none;
-  std::uint16_t reads_served = 1;  ///< READs of a peer that are served at once, per queue pair
+  std::uint16_t reads_served = 1;  ///< READs of a peer that a queue pair serves at once
   std::uint32_t cq_entries_max = 0;
 };
 

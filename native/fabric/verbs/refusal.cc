@@ -24,7 +24,7 @@ std::string memlock_limit() {
 std::string why_refused(int error) {
   rlimit limit{};
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  // The kernel refuses with this what the rdma controller does not allow.
+  // The kernel reports this error when the rdma controller of a control group does not allow an object.
   if (error == EAGAIN) return std::string(std::strerror(error)) + rdma_controller_limit();
   if (error == EFAULT)
     return std::string(std::strerror(error)) +

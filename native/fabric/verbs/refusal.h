@@ -1,5 +1,5 @@
-// Explains why the kernel or a driver has refused something: the cause, the limit behind it and what to do.
-// Called where a call of libibverbs has failed, on the device's thread.
+// Explains why the kernel or a driver has refused an object: the cause, the limit behind it and what to do.
+// Used when a call of libibverbs has failed, on the device's thread.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,9 @@ namespace rdma_rpc::fabric::verbs {
 
 /// Returns why a registration failed with this errno.
 std::string why_not_registered(int error, std::size_t length, const std::string& device);
-/// RLIMIT_MEMLOCK as text: "unlimited" or "65536 bytes".
+/// Returns RLIMIT_MEMLOCK as text, such as "unlimited" or "65536 bytes".
 std::string memlock_limit();
-/// Explains a driver's errno: the cause, the limit behind it and what to do. 0 means that the driver reports
-/// no reason.
+/// Returns a text that explains a driver's errno. With 0, the text says that the driver gives no reason.
 std::string why_refused(int error);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -20,8 +20,8 @@ namespace {
 constexpr std::uint32_t kRequests = 16, kPageBytes = 4096;
 constexpr std::chrono::seconds kLimit{1};
 
-/// Both ends of one connection from a device to itself. Members are destroyed in the order that devices need:
-/// windows before queue pairs, and these before the completion queue.
+/// Both ends of one connection from a device to itself. The order of the members makes C++ destroy them in
+/// the order that devices need: windows before queue pairs, and queue pairs before the completion queue.
 class Pair {
  public:
   Pair(ibv_pd* pd, const Port& port, std::uint32_t inline_bytes) {
@@ -77,7 +77,7 @@ class Pair {
     mw->rkey = key_;
     return why;
   }
-  /// Writes from one place of the page to another, by the key of the window.
+  /// Writes from one position in the page to another, with the key of the window.
   std::string write(std::size_t from, std::size_t to, std::uint32_t bytes) {
     ibv_sge sge{reinterpret_cast<std::uintptr_t>(page_.data() + from), bytes, mr_->lkey};
     ibv_send_wr wr{};
@@ -191,7 +191,7 @@ Trial try_out(ibv_pd* pd, const Port& port, const Promised& promised) {
     return trial;
   }
   if (promised.inline_bytes > 0) trial.why_no_inline = try_inline(*pair, promised.inline_bytes);
-  // A failure breaks the connection.
+  // A failed test breaks the connection, so the test of windows then needs another pair.
   if (!promised.windows) return trial;
   if (trial.why_no_inline.empty()) {
     trial.why_no_windows = try_windows(*pair, pd);

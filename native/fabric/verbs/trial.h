@@ -1,8 +1,10 @@
-// Tries out what drivers promise and some do not keep: with a pair of queue pairs of the device that are
-// connected to each other, before anything else uses it. Called when a device is opened, on its thread.
+// Tests two features that drivers report but that do not always work, before anything else uses the device.
+// The test connects two queue pairs of the device to each other. Called when a device is opened, on its
+// thread.
 //
-// Memory windows: some drivers have none, and some allocate windows that cannot be bound. Inline data: some
-// take the flag and ignore it. A session that relied on either would fail with its first large or small call.
+// The features are memory windows and inline data. Some drivers report windows but have none, and some
+// allocate windows that cannot be bound. Some drivers accept the flag for inline data and ignore it. A
+// session that relied on such a feature would fail with its first large or small call.
 #pragma once
 
 #include <string>
@@ -12,13 +14,13 @@
 namespace rdma_rpc::fabric::verbs {
 
 struct Trial {
-  /// Why the device could not be tried, so that what it says of itself has to do; empty when it was.
+  /// Why the device could not be tested, so that its own report is believed; empty when it was tested.
   std::string why_not_tried;
   std::string why_no_windows;  ///< empty when windows work, or were not asked for
   std::string why_no_inline;   ///< empty when inline data arrives
 };
 
-/// What to try, as the device says it of itself.
+/// The features that the device reports and that are to be tested.
 struct Promised {
   bool windows;
   std::uint32_t inline_bytes;

@@ -1,6 +1,6 @@
-// Memory windows, and the binding of each as of the last request posted or completion polled. The device
-// knows it, too, but cannot be asked; and some devices do not survive a window that is left bound. On the
-// device's thread.
+// Memory windows, and the state of each window's binding after the last posted request and polled completion.
+// This state is kept here because a device cannot be asked for it, and because some devices fail when a
+// window is left bound. On the device's thread.
 #pragma once
 
 #include <unordered_map>
@@ -19,9 +19,9 @@ class WindowTable {
   /// The window that has this key now, or null.
   Window* find(std::uint32_t key) const;
 
-  /// Frees the device's windows that are or were bound on a queue pair, or to a region, that is about to be
-  /// destroyed; the windows get new keys. Soft-RoCE would wait 50 s for a queue pair with a window, and never
-  /// deregister the region.
+  /// Frees the device's windows that are or were bound on a queue pair or to a region, before that queue pair
+  /// or region is destroyed. The windows get new keys. Otherwise soft-RoCE would wait 50 s before it destroys
+  /// the queue pair, and would never deregister the region.
   void free_those_on(const QueuePair& qp);
   void free_those_on(const Region& region);
 
@@ -35,25 +35,29 @@ class Window final : public MemoryWindow {
   Window(MwPtr mw, WindowTable& table, DeviceCounters& counters);
   ~Window() override;
 
-  /// Null when the device has refused to replace it: it can no longer be bound.
+  /// Returns null when the device has refused to replace a freed window. The window can then not be bound
+  /// again.
   ibv_mw* get() const { return mw_.get(); }
   const QueuePair* queue_pair() const { return queue_pair_; }
   const Region* region() const { return region_; }
-  /// The queue pair of its last bind, also while the request that invalidates the key is under way, since that
-  /// request may be flushed. Null once the key is known to be invalid.
+  /// Returns the queue pair of the last bind, or null when the key is known to be invalid. While the request
+  /// that invalidates the key is under way, it still returns the queue pair, because that request may be
+  /// flushed.
   const QueuePair* last_queue_pair() const { return last_queue_pair_; }
 
   /// Call when a bind is posted. Returns the key that it makes.
   std::uint32_t bind(const QueuePair& qp, const Region& region);
-  /// Call when the request with that number, which invalidates its key, is posted. The device may flush it.
+  /// Call when a request that invalidates the key is posted; `request` is its number. The device may flush
+  /// it.
   void unbind_by(std::uint32_t request);
-  /// Call when its key has been invalidated.
+  /// Call when the key has been invalidated.
   void unbind();
-  /// Whether the device may still have it bound on the queue pair of its last bind.
+  /// Returns whether the device may still have the window bound on the queue pair of its last bind.
   bool may_be_bound() const;
   /// Call when the library has posted the bind: the next bind starts from this key.
   void posted() { mw_->rkey = rkey_; }
-  /// Whether the chain being made contains a bind of it; a second one has to wait for posted().
+  /// Returns whether the current chain contains a bind of this window. A second bind has to wait for
+  /// posted().
   bool in_chain() const { return mw_->rkey != rkey_; }
 
   void replace();

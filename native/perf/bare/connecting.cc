@@ -20,7 +20,7 @@ constexpr std::uint8_t kRnrRetries = 7, kRnrTimer = 12;
 /// ::ffff:239.112.101.114, a group of the local site.
 constexpr std::array<std::uint8_t, 16> kGroup{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 112, 101, 114};
 constexpr std::size_t kIpv4At = 12;
-/// The queue pair number that stands for all members of a group.
+/// The queue pair number that addresses all members of a group.
 constexpr std::uint32_t kMulticastQpn = 0xffffff;
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kHex = "0123456789ABCDEF";
 
-/// Decodes `%41` and `+` to the letters that they stand for.
+/// Decodes `%41` and `+` to the characters that they encode.
 std::string decoded(std::string_view text) {
   std::string all;
   for (std::size_t i = 0; i < text.size(); ++i) {

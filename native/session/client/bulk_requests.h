@@ -25,11 +25,11 @@ class BulkRequests {
         reply_buffers_(reply_buffers),
         revocation_(revocation) {}
 
-  /// Sends the request of this call now, or queues it behind those that wait for room.
+  /// Sends the request of this call now, or queues it behind other requests that wait for room.
   void send(std::uint32_t slot);
   /// True while requests wait for room. They may wait for resources that all sessions share.
   bool waits() const { return !deferred_.empty(); }
-  /// Sends waiting requests as far as there is room.
+  /// Sends waiting requests while there is room.
   void start_deferred();
   /// Removes the waiting request of a cancelled call.
   void remove(std::uint32_t slot);

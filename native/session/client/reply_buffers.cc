@@ -12,7 +12,8 @@ using boundary::EvKind;
 void ReplyBuffers::on_request(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ClientCall& call = calls_[slot];
-  // The peer's request for a reply buffer and our CANCEL crossed. The CANCEL answers the request.
+  // The peer's request for a reply buffer and our CANCEL were on their way at the same time. The CANCEL
+  // answers the request.
   if (wire::call_generation(header.call) != call.generation || call.state != ClientState::active) return;
   if (call.bulk == nullptr) call.bulk = std::make_unique<ClientBulk>();
   ClientBulk& bulk = *call.bulk;
@@ -101,8 +102,8 @@ void ReplyBuffers::wait_for_memory(std::uint32_t call) {
 
 void ReplyBuffers::refuse(std::uint32_t word) {
   ClientBulk& bulk = *calls_[wire::call_slot(word)].bulk;
-  // The server only learns that there is no memory. The caller learns the cause when its own request uses the
-  // memory.
+  // The server learns only that no memory is available. The caller learns the cause when its own request uses
+  // the memory.
   if (memory_.request_bytes(bulk) > shared_.arena.counters().bytes_leased / 2)
     bulk.refused_bytes = bulk.reply_buffer_asked;
   link_.control(wire::FrameType::reply_buffer, word, 0);

@@ -1,8 +1,8 @@
-// Reply buffers that the server requests: arena memory that is allocated at once, or for which the call waits
-// in a queue. The memory that large messages of streams get ahead of their reader is limited to a small share
-// of the arena. Beyond this share such messages are announced to JS, which fetches them when the reader
-// reaches them, so that slow readers keep no memory from others. Owned by ClientEndpoint, on the context's
-// thread.
+// Reply buffers that the server requests. They are arena memory that is allocated at once, or for which the
+// call waits in a queue. The memory that large messages of streams get ahead of their reader is limited to a
+// small share of the arena. Beyond this share such messages are announced to JS, which fetches them when the
+// reader reaches them, so that slow readers keep no memory from others. Owned by ClientEndpoint, on the
+// context's thread.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class ReplyBuffers {
 
   /// True while reply buffers wait for staging memory.
   bool waits() const { return !deferred_.empty(); }
-  /// Grants the waiting reply buffers in order, as far as there is staging memory.
+  /// Grants the waiting reply buffers in order, while staging memory is available.
   void start_deferred();
   /// Drops all waiting reply buffers when the session ends.
   void clear() { deferred_.clear(); }

@@ -46,7 +46,7 @@ void Revocation::on_invalidated(std::uint32_t slot) {
 void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   ClientCall& call = calls_[slot];
   Event result = call.bulk->notified ? Event::of(EvKind::released, link_.number(), slot) : call.bulk->result;
-  // From here on no peer can write to the response, except on fabrics where peers keep their access.
+  // From here on no peer can write to the response, except on fabrics on which peers keep their access.
   const bool forged = !call.bulk->notified && call.bulk->answer && !open_answer(result, *call.bulk->answer);
   if (forged) result = Event::failed(link_.number(), slot, Reason::session_lost, Processed::yes);
   call.state = call.bulk->late_may_come ? ClientState::cancelled : ClientState::idle;
@@ -111,7 +111,7 @@ void Revocation::on_cancel_arrived(std::uint32_t word) {
   call.bulk->cancel_arrived = true;
 }
 
-/// Revokes the peer's access to the memory of a call that it has not answered. Returns false where the fabric
+/// Revokes the peer's access to the memory of a call that it has not answered. Returns false if the fabric
 /// needs the peer for this. Also returns false without windows, because other calls use the same keys.
 bool Revocation::revoke(ClientBulk& bulk) {
   bulk.revoked = !bulk.windows.empty() &&
@@ -164,8 +164,8 @@ void Revocation::check_timeouts() {
   calls_.for_each([&](std::uint32_t slot, ClientCall& call) {
     if (call.bulk == nullptr || call.bulk->timeout_at_ns == 0 || call.bulk->timeout_at_ns > shared_.awake_ns)
       return;
-    // Where the fabric cannot revoke access, the server may read the buffers of the request until the CANCEL
-    // has arrived. Until then, bytes that the application writes there could reach a handler.
+    // If the fabric cannot revoke access, the server may read the buffers of the request until the CANCEL has
+    // arrived. Until then, bytes that the application writes there could reach a handler.
     const bool revoked = revoke(*call.bulk);
     const bool answered = call.state == ClientState::revoking;
     if (revoked || answered || call.bulk->cancel_arrived || !call.bulk->lends_request)

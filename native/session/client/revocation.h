@@ -65,8 +65,8 @@ class Revocation {
   std::uint32_t timeouts_pending_ = 0;  ///< number of calls with a timeout
   std::uint32_t pending_release_ = 0;   ///< number of calls that are pending release
   std::vector<std::uint32_t> backlog_;  ///< slots of calls whose invalidations wait
-  /// Since when a call has waited for its CANCEL to arrive while nothing has completed after `still_at_`. On
-  /// the awake clock; 0 when no call waits.
+  /// Time since which a call has waited for its CANCEL to arrive while nothing has completed after
+  /// `still_at_`. On the awake clock; 0 when no call waits.
   std::uint64_t still_since_ns_ = 0;
   std::uint32_t still_at_ = 0;  ///< value of SendQueue::completed()
 };

@@ -82,9 +82,9 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
   bool copies = false;
   bool copy = submission.gather_entries.size() > std::min<std::size_t>(kGatherEntriesMax, listed) && !staged;
   for (const GivenGatherEntry& given : submission.gather_entries) {
-    // The buffer has been detached since it was encoded. When it was encoded it had the length that the peer
-    // is told. (With the V8 of Node 20, compiled code that has seen a resizable view gets the old length of a
-    // detached one.)
+    // The buffer has been detached since it was encoded. When the value was encoded it had the length that
+    // the peer is told. (With the V8 of Node 20, compiled code that has seen a resizable view gets the old
+    // length of a detached one.)
     if ((given.key != 0 || given.copied) && given.bytes == 0 && given.buffer_data == nullptr) {
       reason = Reason::detached;
       return false;
@@ -94,11 +94,11 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
     if (given.key != 0 && link.options().client && !staged && !link.capabilities().exposes_any_memory)
       copy = true;
     if (given.presence != nullptr && link.capabilities().reads_memory_late) copy = true;
-    // This entry must be copied now. Nothing says later whether its memory still exists, so the entry cannot
+    // This entry must be copied now. No later event says whether its memory still exists, so the entry cannot
     // wait for staging memory.
     if (given.copied) copies = true;
   }
-  // A message that can be sent in place leaves the second half of the arena to messages that cannot.
+  // A message that can be sent in place leaves the second half of the arena to messages that must be copied.
   const bool must_copy = copy || link.sealing() != nullptr || link.capabilities().reads_memory_late;
   if (copies && !must_copy && shared.arena.counters().bytes_leased + total > shared.arena.largest() / 2) {
     shared.short_bytes = static_cast<std::int32_t>(total);

@@ -61,7 +61,7 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
   if (options_.credit_pool) {
     const std::uint32_t certain = std::min(receives_.depth(), kCertainReceives);
     send_->begin_with(certain);
-    // The session's own receives beyond the guaranteed ones are granted to the peer with the first frame.
+    // The session's own receives beyond the guaranteed number are granted to the peer with the first frame.
     if (!receives_.shares()) send_->owe_credits(receives_.depth() - certain);
   }
   if (options_.peer_takes_segments) {
@@ -146,8 +146,8 @@ bool Link::post_receives() {
     fail(why);
     return false;
   }
-  // The peer's initial credits stand for the receives that are posted first; later receives must be announced
-  // to it.
+  // The peer's initial credits are for the receives that are posted first. Later receives must be announced
+  // to the peer.
   if (receives_.shares() || state_ != SessionState::init) send_->owe_credits(*more);
   return true;
 }
@@ -169,7 +169,7 @@ SendQueue::Tail Link::spread(std::uint32_t slot, std::uint32_t call, std::uint32
   if (bytes <= each) return {};
   std::byte* payload = shared_.slots.payload(slot);
   const wire::Header header = wire::Header::of(wire::FrameType::segment, call);
-  // The loop runs from the back, because each part moves to where the part behind it was.
+  // The loop runs from the back, because each part moves to the position of the part behind it.
   for (std::uint32_t part = (bytes - 1) / each; part > 0; --part) {
     const std::uint32_t from = part * each;
     std::byte* to = payload + from + part * kSegmentGap;

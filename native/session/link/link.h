@@ -42,8 +42,8 @@ class Link {
 
   // --- the sets of sessions that turns visit
   SetBits& sets() { return sets_; }
-  /// Marks the session for the next turn, because something has changed in it, or because it waits for
-  /// something that other sessions cause.
+  /// Marks the session for the next turn, because its state has changed, or because it waits for an event
+  /// that other sessions cause.
   void touch() { shared_.sets.touched.add(sets_, number_); }
 
   // --- what endpoints are created with
@@ -138,7 +138,8 @@ class Link {
  protected:
   Link(Shared& shared, std::uint32_t number, const SessionOptions& options);
   virtual ~Link();
-  /// Allocates all resources of the device. Returns "", or an error text that says what the device refuses.
+  /// Allocates all resources of the device. Returns "", or an error text that names the resource that the
+  /// device refuses.
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
   // Prefetch for Session::expect().
   /// Number of bytes at the start of the queue pair object that Session::expect() prefetches.

@@ -34,7 +34,7 @@ std::string Receives::open(const Wanted& wanted) {
     if (!memory_) return why;
     for (std::uint32_t i = 0; i < depth_; ++i) consumed_.push_back(i);
   }
-  // Lengths and texts are read more than once, so where peers can still write to receives, everything is read
+  // Lengths and texts are read more than once, so when peers can still write to receives, everything is read
   // from a copy.
   opens_in_place_ = wanted.opens_in_place;
   if (opens_in_place_ || shared_.device->capabilities().peers_keep_access) {

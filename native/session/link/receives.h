@@ -5,9 +5,9 @@
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted
 //
-// Where frames are copied, readable() returns a copy and sets the receive aside. recycle() of the copy then
-// frees one of the receives that were set aside. It may be any of them, because their bytes are no longer
-// needed.
+// When frames are copied, readable() returns a copy and sets the receive aside. recycle() of the copy then
+// frees one of the receives that were set aside. It need not be the same receive, because the bytes of such
+// receives are no longer needed.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Receives {
 
   struct Wanted {
     bool may_share = false;       ///< the peer supports credit grants
-    bool opens_in_place = false;  ///< sealed frames are decrypted where no peer may see the result
+    bool opens_in_place = false;  ///< sealed frames are decrypted in memory that no peer can see
   };
   /// Allocates memory. Returns "", or an error text when the device refuses it.
   std::string open(const Wanted& wanted);

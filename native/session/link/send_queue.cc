@@ -86,7 +86,8 @@ std::uint16_t SendQueue::pay_credits() {
 /// the peer's credits, or when the peer can send nothing more. The second condition is needed because waiting
 /// requests may hold receives, and half of the credits may then never be owed.
 bool SendQueue::credits_due() const {
-  // (The total of pooled credits varies. For them "half" therefore means as many as the peer has left.)
+  // (The total of pooled credits varies. For such a peer, "half" therefore means half of the credits that the
+  // peer has left.)
   if (owed_ == 0) return false;
   return owed_ >= (pooled_ ? peer_credits_ : owed_threshold_) || peer_credits_ <= kControlCredits;
 }
@@ -214,7 +215,7 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
   for (const Sge& sge : from) bytes += sge.length;
   Done done{};
   bool signaled = false;
-  // Where posting a WRITE copies the data, no bytes are left to be sent afterwards.
+  // When posting a WRITE copies the data, no bytes are left to be sent afterwards.
   if (!capabilities_.copies_when_posted) {
     done = {Then::chunk_written, bytes};
     writes_ahead_ += bytes;
@@ -234,7 +235,7 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
 }
 
 /// Bytes that have left this host do not delay other frames, however long they travel. Not all fabrics know
-/// how many have left.
+/// how many bytes have left.
 bool SendQueue::may_write_on(std::uint32_t bytes) {
   post_prepared();
   return prepared_ == 0 && qp_.unsent_write_bytes() <= kWriteAheadBytes - bytes;

@@ -65,10 +65,10 @@ class SendQueue {
     std::uint32_t bytes = 0;
     std::uint32_t invalidate_rkey = 0;
     Done done;    ///< what to do on completion, besides releasing the slot
-    Tail tail{};  ///< all of it is sent directly before the frame, or the frame is not sent
+    Tail tail{};  ///< all of these segments are sent directly before the frame, or the frame is not sent
   };
 
-  /// How many frames may wait: frames in send slots, and control frames. With a peer that returns credits,
+  /// Limits of waiting frames: frames in send slots, and control frames. With a peer that returns credits,
   /// the calls in flight never need more.
   struct QueueLimits {
     std::size_t frames, control;
@@ -78,7 +78,7 @@ class SendQueue {
             const telemetry::Recorder& recorder, std::uint64_t wr_id_base, const QueueLimits& queue_limits,
             std::uint32_t depth, std::uint32_t credits, std::uint32_t sequence);
   /// Returns the depth for this number of calls in flight on a device that accepts `limit` work requests. The
-  /// result is less than kSendQueueDepthMin when the device accepts too few.
+  /// result is less than kSendQueueDepthMin when the device accepts too few work requests.
   static std::uint32_t depth_for(std::uint32_t inflight_max, std::uint32_t limit) {
     const std::uint32_t wanted =
         std::clamp(std::bit_ceil(2 * inflight_max), kSendQueueDepthMin, kSendQueueDepthMax);
@@ -139,7 +139,7 @@ class SendQueue {
   /// Prepares a WRITE. Requires may_write() of this number of bytes.
   void write(std::span<const fabric::Sge> from, std::uint64_t remote_addr, std::uint32_t rkey);
   /// Returns whether `bytes` bytes may be written now: at most kWriteAheadBytes of WRITEs may precede a later
-  /// frame. (Where a post copies the data, the limits of a turn of the loop apply in place of this one.)
+  /// frame. (When a post copies the data, the limits of a turn of the loop apply in place of this one.)
   bool may_write(std::uint32_t bytes) {
     return capabilities_.copies_when_posted || writes_ahead_ + bytes <= kWriteAheadBytes ||
            may_write_on(bytes);
@@ -172,8 +172,8 @@ class SendQueue {
     return credits_ <= credits_max_;
   }
   /// Returns how many segments may be sent with one frame. The peer returns credits when it owes half of the
-  /// guaranteed ones. A message could wait for ever if it needed more credits than are certain to return by
-  /// then, after the reserved ones are subtracted.
+  /// guaranteed ones. A message could wait for ever if it needed more credits than will certainly be
+  /// returned, after the reserved ones are subtracted.
   std::uint32_t segments_max() const {
     const std::uint32_t returned = credits_certain_ / 2, left_alone = kControlCredits + reserved_max_;
     return std::min({kSegmentsMax, returned - std::min(returned, left_alone), depth_ / 4});

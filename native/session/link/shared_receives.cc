@@ -7,8 +7,8 @@
 
 namespace rdma_rpc::session {
 
-/// Reserves addresses for all of the memory, because JS sees it as one buffer. Only its registered parts are
-/// ever accessed.
+/// Reserves addresses for the memory of all receives, because JS sees it as one buffer. Only its registered
+/// parts are ever accessed.
 bool SharedReceives::open(std::uint32_t most) {
   const std::uint64_t most_slots = kSharedBytesMax / stride_;
   const std::uint32_t wanted = std::min(

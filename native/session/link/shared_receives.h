@@ -20,8 +20,8 @@
 
 namespace rdma_rpc::session {
 
-/// kReceiveBit marks a work request number as that of a receive. The other bits contain the number of a
-/// session, or kAllSessions for a shared receive.
+/// kReceiveBit marks the work request number of a receive. The other bits contain the number of a session, or
+/// kAllSessions for a shared receive.
 inline constexpr std::uint64_t kReceiveBit = std::uint64_t{1} << 63;
 inline constexpr std::uint32_t kAllSessions = 0x7fffffff;
 

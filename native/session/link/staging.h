@@ -1,8 +1,8 @@
 // The staging memory of one session: on a device without memory windows, the only memory that the peer of the
 // session can access. The peer's access lasts as long as the session, so calls have no memory of their own
-// here: a client copies what it exposes into the staging memory, and copies responses out of it. On iWARP the
-// server's READs are also placed in staging memory, because they need memory that the peer may write. Owned
-// by Link, on the context's thread.
+// here: a client copies the data that it exposes into the staging memory, and copies responses out of it. On
+// iWARP the server's READs are also placed in staging memory, because they need memory that the peer may
+// write. Owned by Link, on the context's thread.
 //
 // The memory grows as needed. A range is reused only when the peer can no longer access it. For this reason a
 // cancelled call and its ranges are pending release until the peer has answered.

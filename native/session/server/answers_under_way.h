@@ -19,7 +19,8 @@ class AnswersUnderWay {
   }
   /// Called when WRITEs of this number of bytes have been prepared.
   void wrote(std::uint64_t bytes) { unsent_ -= bytes; }
-  /// Called when a response of `bytes` bytes has ended; `left` of its bytes will not be written.
+  /// Called when a response of `bytes` bytes has ended. The remaining `left` bytes of the response will not
+  /// be written.
   void ended(std::uint64_t bytes, std::uint64_t left) {
     bytes_ -= bytes;
     unsent_ -= left;
@@ -41,8 +42,8 @@ class AnswersUnderWay {
     reclaim_pace_.look(awake_ns, completed, due(kReclaimBytes, bytes_));
     return pace_.look(awake_ns, completed, due(kBulkLeastBytes, left));
   }
-  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when the
-  /// peer is fast enough.
+  /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs), or 0
+  /// when the peer is fast enough.
   std::uint64_t late_ns(std::uint64_t awake_ns) const { return reclaim_pace_.late_ns(awake_ns); }
 
  private:

@@ -109,7 +109,7 @@ void ServerEndpoint::reclaim_memory() {
     link_.fail("the peer has accepted " + less_than("its responses") + while_others_waited());
 }
 
-/// Ends requests whose READs the client answers too slowly. Where a device may still write to their memory,
+/// Ends requests whose READs the client answers too slowly. When a device may still write to their memory,
 /// only the end of the session frees the memory.
 void ServerEndpoint::stop_late_requests() {
   bool kept = false;

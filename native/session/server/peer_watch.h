@@ -40,7 +40,7 @@ class PeerWatch {
   /// Returns the earliest time at which the call can be overdue.
   std::uint64_t end_ns(const ServerCall& call) const;
   /// Returns true when a call may be overdue. The caller then calls forget_ends(), checks all waiting calls,
-  /// and calls note_end() for those that continue to wait.
+  /// and calls note_end() for the calls that continue to wait.
   bool may_be_overdue() const { return shared_.now_ns >= next_end_ns_; }
   void forget_ends() { next_end_ns_ = UINT64_MAX; }
   void note_end(const ServerCall& call) { next_end_ns_ = std::min(next_end_ns_, end_ns(call)); }

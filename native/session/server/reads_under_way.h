@@ -65,8 +65,8 @@ class ReadsUnderWay {
     reclaim_pace_.look(awake_ns, moved, std::min(left, std::max(kReclaimBytes, held / kBulkPeriods)));
     return still_.look(awake_ns, moved, std::min(left, kBulkLeastBytes));
   }
-  /// Returns for how long the peer has been too slow while calls wait for memory (kReclaimNs), 0 when the
-  /// peer is fast enough.
+  /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs), or 0
+  /// when the peer is fast enough.
   std::uint64_t late_ns(std::uint64_t awake_ns) const { return reclaim_pace_.late_ns(awake_ns); }
 
  private:

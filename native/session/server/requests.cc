@@ -192,7 +192,7 @@ void ServerEndpoint::deliver_fetched(std::uint32_t slot) {
   shared_.events.emit(event);
 }
 
-/// Stops reading a request, and refuses it when its READs have completed. Where a CPU of this side executes
+/// Stops reading a request, and refuses it when its READs have completed. When a CPU of this side executes
 /// READs, the READs are abandoned, so that the memory of the request is free at once.
 void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) {
   ServerCall& call = calls_[slot];
@@ -211,7 +211,7 @@ void ServerEndpoint::stop_fetching(std::uint32_t slot, std::uint32_t status, std
 void ServerEndpoint::on_cancel(const wire::Header& header) {
   const std::uint32_t slot = wire::call_slot(header.call);
   ServerCall& call = calls_[slot];
-  // The CANCEL and our response crossed. The response answers the CANCEL.
+  // The CANCEL and our response were on their way at the same time. The response answers the CANCEL.
   if (call.generation != wire::call_generation(header.call)) return;
   switch (call.state) {
     case ServerState::idle:

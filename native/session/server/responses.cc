@@ -97,8 +97,8 @@ std::int32_t ServerEndpoint::submit_bulk(const BulkSubmission& submission) {
 void ServerEndpoint::on_reply_buffer(const wire::Frame& frame) {
   const std::uint32_t slot = wire::call_slot(frame.header.call);
   ServerCall& call = calls_[slot];
-  // The reply buffer and our answer to a CANCEL crossed. The client revokes the reply buffer when it gets
-  // that answer.
+  // The reply buffer and our answer to a CANCEL were on their way at the same time. The client revokes the
+  // reply buffer when it gets that answer.
   if (call.generation != wire::call_generation(frame.header.call) || call.state == ServerState::idle) return;
   if (call.state != ServerState::asking) return link_.protocol_error("reply buffer that was not asked for");
   if ((frame.header.flags & wire::has_reply_buffer) == 0) {
@@ -157,8 +157,8 @@ void ServerEndpoint::on_bulk_sent(std::uint32_t index) {
   if (const auto sent = finishing_.take(index)) end_response(*sent);
 }
 
-/// Ends a response early. WRITEs that have been posted complete, and their memory stays until then; the error
-/// response is sent behind them.
+/// Ends a response early. WRITEs that were already posted complete, and their memory stays allocated until
+/// then. The error response is sent behind them.
 void ServerEndpoint::stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) {
   ServerCall& call = calls_[slot];
   if (call.bulk->moved == 0) return refuse(slot, status, true, text);

@@ -1,5 +1,5 @@
-// Descriptors that unauthenticated peers send with their bytes. The kernel refuses them where it can; on
-// other kernels only dedicated threads wait for their last close.
+// Descriptors that unauthenticated peers send with their bytes. The kernel refuses them if it can. On other
+// kernels only dedicated threads wait for their last close.
 #include "fabric/rights.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// The loader of the verbs plug-in when something is missing: each case has its own sentence. Runs without a
+// The loader of the verbs plug-in when something is missing. Each case has its own error text. Runs without a
 // device.
 #include "fabric/verbs_loader.h"
 

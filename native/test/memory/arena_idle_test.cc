@@ -1,5 +1,5 @@
-// How chunks of the arena that have not been used for long are returned to the system: which chunks, when,
-// and how many at once.
+// Chunks of the arena that have not been used for long are returned to the system. The tests check which
+// chunks, when, and how many at once.
 #include <gtest/gtest.h>
 
 #include <vector>

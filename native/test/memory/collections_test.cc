@@ -1,5 +1,5 @@
-// When V8 is asked to collect garbage: for a fixed share of the thread's time, whatever a collection costs
-// and whatever asks for it.
+// V8 is asked to collect garbage for a fixed share of the thread's time, whatever a collection costs and
+// whichever code asks for it.
 #include "binding/event_loop/collections.h"
 
 #include <gtest/gtest.h>

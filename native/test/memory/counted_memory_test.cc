@@ -1,4 +1,4 @@
-// The amount of arena memory that V8 is told to count. The tests use a model of V8 that adds and subtracts as
+// The amount of arena memory that is reported to V8. The tests use a model of V8 that adds and subtracts as
 // the real V8 does, and late. Whatever the order of events, V8's count must never fall below what V8 itself
 // has added.
 #include "binding/buffers/counted_memory.h"

@@ -51,7 +51,8 @@ TEST(YoungBuffers, KeptBuffersRequestMoreAndMoreSeldom) {
     ++collections;
     young.done(i * kMs, i * kMs);
   }
-  // Between two collections the memory grows by a quarter. A fixed distance would give 128 collections.
+  // Between two collections the memory grows by a quarter. With a fixed distance there would be 128
+  // collections.
   EXPECT_LT(collections, 24);
   EXPECT_EQ(young.out(), 512 * kMiB);
 }

@@ -15,8 +15,8 @@
 
 namespace rdma_rpc::fabric::model {
 
-/// How a completion queue learns of messages: it polls the ring, the peer announces them, or the two
-/// alternate.
+/// The way in which a completion queue notices messages: it polls the ring, the peer announces them, or the
+/// two alternate.
 enum class Looks { by_itself, when_told, in_turns };
 
 struct End {

@@ -95,7 +95,7 @@ struct Explored {
   std::string failure;  ///< failure of the run that failed; empty when none failed
   std::string trace;
 };
-/// `scenario` creates everything anew, calls threads(), and checks the result with expect().
+/// `scenario` creates all objects anew, calls threads(), and checks the result with expect().
 Explored explore(const Limits& limits, const std::function<void(Execution&)>& scenario);
 
 }  // namespace rdma_rpc::fabric::model

@@ -60,7 +60,7 @@ std::uint64_t Memory::load(std::size_t thread, const void* word, std::size_t byt
   return value.value;
 }
 
-/// Returns what a release passes on. Later accesses are not included.
+/// Returns the view that a release passes on. Later accesses are not included.
 Memory::Knowledge Memory::release(Thread& thread, std::size_t number) {
   Knowledge knowledge = thread.now;
   ++thread.now.clock[number];

@@ -48,7 +48,7 @@ class Memory {
  private:
   using View = std::vector<std::uint32_t>;  ///< the index of a value, by word
   using Clock = std::array<std::uint32_t, kThreadsMax>;
-  /// What one thread knows of the other: which values, and which accesses happened before.
+  /// One thread's knowledge of the other: which values are visible, and which accesses happened before.
   struct Knowledge {
     View view;
     Clock clock{};

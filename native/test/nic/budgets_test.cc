@@ -1,4 +1,4 @@
-// What a device has for all of its queue pairs together, and what an error says when it has no more.
+// Resources that all queue pairs of a device share, and the errors when nothing is left of them.
 #include <deque>
 
 #include "nic/open.h"
@@ -21,7 +21,7 @@ class Budget : public testing::Test {
   std::deque<Connected> pairs_;
 };
 
-/// The whole device serves 16 READs at once, as one of Pensando does.
+/// The whole device serves 16 READs at once, as Pensando's device does.
 TEST_F(Budget, OfReadsIsSharedByAllQueuePairs) {
   Profile profile = capable();
   profile.attributes.max_res_rd_atom = 16;
@@ -100,7 +100,7 @@ TEST_F(Budget, OfRegionsIsNamed) {
       << error;
 }
 
-/// Its driver says that it has some.
+/// The driver of this device reports shared receives but cannot make enough of them.
 TEST(SharedReceives, ThatCannotBeMadeAreNotUsed) {
   Machine machine;
   Profile profile = capable();

@@ -1,5 +1,5 @@
-// Many connections that end at once, as when a host dies. Each command takes a NIC some 100 us, on the thread
-// of the event loop, so one poll may give only so many.
+// Many connections end at once, as when a host dies. Each command takes a NIC some 100 us on the thread of
+// the event loop, so one poll may send only a limited number of commands.
 #include <algorithm>
 #include <deque>
 
@@ -37,7 +37,7 @@ class ManyConnectionsThatEnd : public testing::Test {
     servers_.push_back(std::move(server));
   }
 
-  /// Without a completion, or waits for it.
+  /// Binds the window. With `waits`, waits for the completion; otherwise the bind is unsignaled.
   void bind(fabric::QueuePair& qp, fabric::MemoryWindow& window, bool waits = false) {
     fabric::SendWr wr;
     wr.signaled = waits;
@@ -49,7 +49,7 @@ class ManyConnectionsThatEnd : public testing::Test {
     ASSERT_EQ(cq_->poll({&wc, 1}), 1u);
     ASSERT_EQ(wc.status, fabric::WcStatus::success) << "the window was still bound";
   }
-  /// Invalidates the key, and waits until that is known.
+  /// Invalidates the key, and waits for the completion.
   void invalidate(fabric::QueuePair& qp, const fabric::MemoryWindow& window) {
     fabric::SendWr wr;
     wr.opcode = fabric::Opcode::local_inv;
@@ -62,7 +62,8 @@ class ManyConnectionsThatEnd : public testing::Test {
   }
   Window& window() { return windows_.emplace_back(device_->alloc_mw()); }
 
-  /// Ends all clients, and polls until nothing comes any more. Returns the most commands of one poll.
+  /// Ends all clients, and polls until nothing comes any more. Returns the largest number of commands in a
+  /// poll.
   std::uint64_t end_all() {
     for (const auto& client : clients_) client->to_error();
     std::uint64_t most = 0;

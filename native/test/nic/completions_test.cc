@@ -1,4 +1,4 @@
-// Completion queues that break, and the device's own codes of failures.
+// Completion queues that break, and the device's own error codes.
 #include <algorithm>
 
 #include "nic/open.h"
@@ -41,7 +41,7 @@ TEST(CompletionQueueThatCannotBePolled, IsNoticedBeforeASleep) {
   nic.poll_error = 0;
 }
 
-/// Nobody polls while all of them complete all that they may have under way.
+/// All queue pairs complete as many requests as they may have outstanding, and nothing polls meanwhile.
 TEST(CompletionQueueOfManyQueuePairs, NeverOverruns) {
   Machine machine;
   Profile profile = capable();
@@ -97,7 +97,7 @@ TEST(CodeOfTheDevice, ComesWithTheCompletionThatFailed) {
   const auto device = open(nic);
   Connected pair(*device, *device);
   ASSERT_EQ(pair.error, "");
-  fabric::SendWr send;  // for which no receive is posted
+  fabric::SendWr send;  // the peer has posted no receive for it
   send.wr_id = 3;
   ASSERT_EQ(pair.client->post_send({&send, 1}), 1u);
   fabric::Wc wc;

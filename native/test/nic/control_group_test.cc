@@ -1,4 +1,4 @@
-// The limit of a control group for RDMA objects is named where the kernel refuses one for it.
+// When the kernel refuses an RDMA object because of a control group, the error names the limit.
 #include "fabric/verbs/control_group.h"
 
 #include <gtest/gtest.h>

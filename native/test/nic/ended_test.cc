@@ -1,11 +1,11 @@
-// Queue pairs that the device ends by itself, and what then tells their owner.
+// Queue pairs that the device ends by itself, and the event by which their owner notices.
 #include "fabric/receive_queue.h"
 #include "nic/open.h"
 
 namespace rdma_rpc::nic {
 namespace {
 
-/// With shared receives there is nothing to flush on an idle queue pair, so one event is all that comes.
+/// An idle queue pair with shared receives has nothing to flush, so the device reports only one event.
 TEST(EndOfAQueuePair, IsNoticedByTheEventOfItsLastReceive) {
   Machine machine;
   Nic& nic = machine.add(capable());

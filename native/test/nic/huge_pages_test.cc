@@ -1,5 +1,5 @@
-// Huge pages that exist and may not be used, as in every pod of Kubernetes, whose kubelet limits them by a
-// control group; and machines whose default huge page has 1 GiB.
+// Huge pages that exist but that this process may not use, as in a Kubernetes pod whose control group limits
+// them; and machines whose default huge page has 1 GiB.
 #include "nic/device/huge_pages.h"
 
 #include <cstring>
@@ -15,7 +15,7 @@ class HugePagesOf : public testing::TestWithParam<bool> {
  protected:
   HugePagesOf() { pages_.old_kernel = GetParam(); }
 
-  /// Memory of the device that is written to and registered.
+  /// Returns memory of the device, after the test has written to it and registered it.
   std::unique_ptr<fabric::HostMemory> memory(std::size_t bytes) {
     auto memory = device_->alloc_memory(bytes, "test");
     EXPECT_NE(memory, nullptr) << device_->refusal();

@@ -1,5 +1,5 @@
-// A network that loses packets for a while: a bond that fails over, a cable, a switch with a smaller MTU; and
-// peers that are not ready for a moment.
+// A network that loses packets for a while, because a bond fails over, a cable is unplugged or a switch has a
+// smaller MTU; and peers that are not ready for a moment.
 #include <chrono>
 #include <optional>
 
@@ -27,7 +27,7 @@ class Link : public testing::Test {
     send.signaled = true;
     ASSERT_EQ(pair_->client->post_send({&send, 1}), 1u);
   }
-  /// Returns the status of the SEND, or nothing when it is still under way.
+  /// Returns the status of the SEND, or nullopt while it is outstanding.
   std::optional<fabric::WcStatus> status() {
     fabric::Wc wc;
     for (int polls = 0; polls < 8; ++polls) {
@@ -35,7 +35,7 @@ class Link : public testing::Test {
     }
     return std::nullopt;
   }
-  /// What becomes of a SEND while no packet passes for that time.
+  /// Sends while all packets are lost for `time`, and returns the status of the SEND.
   std::optional<fabric::WcStatus> outage(milliseconds time) {
     post_receive();
     nics_[1]->lose_link();
@@ -76,7 +76,7 @@ TEST_F(Link, ThatPausesForASecondKeepsItsQueuePair) {
   EXPECT_EQ(outage(milliseconds(1'000)), fabric::WcStatus::success);
 }
 
-/// A cable that is put in again within the retries.
+/// The cable is plugged in again before the retries are over.
 TEST_F(Link, OfAPortThatFlapsGoesOn) {
   connect();
   post_receive();
@@ -90,7 +90,7 @@ TEST_F(Link, OfAPortThatFlapsGoesOn) {
   EXPECT_EQ(status(), fabric::WcStatus::success);
 }
 
-/// A peer that registers on demand may have to load a page first, and says so in its address.
+/// A peer with on-demand paging may have to load a page first, and announces this in its address.
 TEST_F(Link, ToAPeerThatLoadsAPageIsAskedAgain) {
   nics_[1]->profile.page_fault_every = 1;
   fabric::VerbsOptions options;
@@ -112,8 +112,8 @@ TEST_F(Link, ToAPeerThatIsNeverReadyEndsOtherwise) {
   EXPECT_EQ(status(), fabric::WcStatus::rnr_retry_exc_err);
 }
 
-/// With a smaller MTU on the way, packets of the agreed size are lost and small ones pass. The connection ends
-/// with its retries, and the next one has what the port has then.
+/// When the MTU of the path becomes smaller, packets of the agreed size are lost and small ones arrive. The
+/// connection ends when its retries fail, and the next connection has the new MTU of the port.
 TEST_F(Link, WithASmallerMtuEndsOneConnectionAndTheNextFits) {
   connect();
   nics_[1]->wire_mtu = 1024;

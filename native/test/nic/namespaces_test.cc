@@ -1,5 +1,5 @@
-// A device that several network namespaces share: its table has the GIDs of all of them, with numbers of
-// interfaces that mean something in their namespaces only.
+// A device that several network namespaces share. Its table has the GIDs of all of them, with interface
+// indices that are valid only in the namespace of each GID.
 #include "nic/device/host.h"
 #include "nic/open.h"
 
@@ -10,7 +10,7 @@ class SharedDevice : public testing::Test {
  protected:
   SharedDevice() {
     host_.addresses = {{"mgmt0", "192.168.7.2", 2}, {"eth0", "10.0.0.9", 3}};
-    nic_.set_gid(1, "10.1.1.1", 3);  // of another namespace, whose interface 3 is another one
+    nic_.set_gid(1, "10.1.1.1", 3);  // of another namespace, in which 3 is the index of another interface
     nic_.set_gid(2, "10.0.0.9", 5);
     nic_.set_gid(3, "10.1.1.2", 2);
   }
@@ -31,7 +31,7 @@ TEST_F(SharedDevice, UsesAnAddressOfThisNamespace) {
   EXPECT_NE(path("10.0.0.9").find("GID 10.0.0.9"), std::string::npos);
 }
 
-/// The number of the management interface is also that of an interface in another namespace.
+/// The management interface has the same index as an interface in another namespace.
 TEST_F(SharedDevice, DoesNotBelongToAnInterfaceOfTheSameNumber) {
   Nic& other = machine_.add(named("nic1"));
   other.set_gid(1, "192.168.7.2", 2);

@@ -1,4 +1,4 @@
-// What the tests of this folder begin with: a machine with two NICs, and both opened. On the test's thread.
+// Helpers of the tests in this folder: they open NICs and connect queue pairs. On the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ struct Connected {
     error = server->connect(client->local_address());
     if (error.empty()) error = client->connect(server->local_address());
     fabric::Wc none[1];
-    constexpr int kPolls = 1'000'000;  // the calls that connect them return on threads of their own
+    constexpr int kPolls = 1'000'000;  // the queue pairs are connected on other threads, which takes a while
     for (int i = 0; i < kPolls && error.empty() && !up(); ++i) {
       client_cq->poll({none, 1});
       server_cq->poll({none, 1});

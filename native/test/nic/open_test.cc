@@ -1,5 +1,5 @@
-// Which device is opened: a list or a pattern, and devices that cannot be used. Those that are not taken are
-// not tried out.
+// The choice of the device by a list or a pattern, with devices that cannot be used. Features are tested only
+// on the chosen device.
 #include "nic/open.h"
 #include "nic/device/host.h"
 

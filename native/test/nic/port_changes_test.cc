@@ -1,5 +1,6 @@
-// Addresses that move while a server runs: DHCP, `netplan apply`, a new subnet manager, another MTU. A later
-// queue pair is connected with what holds then, not with what held when the device was opened.
+// Addresses and MTUs change while a server runs, for example by DHCP, `netplan apply` or a new subnet
+// manager. A queue pair is connected with the values of that time, and not with those from when the device
+// was opened.
 #include <set>
 
 #include "nic/open.h"
@@ -9,7 +10,7 @@ namespace {
 
 class PortThatChanges : public testing::Test {
  protected:
-  /// Lets the device see its events.
+  /// Makes the device report an event and read it.
   void notice(ibv_event_type type) {
     client_nic_.report(type);
     const auto cq = client_->create_cq(1);
@@ -74,7 +75,7 @@ TEST_F(PortThatChanges, AnAddressThatGoesWhileTheConnectionIsMadeIsNamed) {
       << error;
 }
 
-/// The path MTU follows the port's, in both directions.
+/// The path MTU follows the MTU of the port when it grows and when it shrinks.
 TEST_F(PortThatChanges, HasTheMtuOfNow) {
   std::vector<ibv_mtu> told;
   client_nic_.told = [&](const ibv_qp_attr& attr, int mask) {
@@ -87,7 +88,7 @@ TEST_F(PortThatChanges, HasTheMtuOfNow) {
   EXPECT_EQ(told, (std::vector<ibv_mtu>{IBV_MTU_1024, IBV_MTU_4096}));
 }
 
-/// Switches choose one of several paths by the UDP source port, which is made of the flow label.
+/// Switches choose one of several paths by the UDP source port, which is computed from the flow label.
 TEST_F(PortThatChanges, ConnectionsDifferInTheirFlowLabels) {
   std::set<std::uint32_t> labels;
   client_nic_.told = [&](const ibv_qp_attr& attr, int mask) {
@@ -98,7 +99,7 @@ TEST_F(PortThatChanges, ConnectionsDifferInTheirFlowLabels) {
   EXPECT_FALSE(labels.contains(0));
 }
 
-/// An InfiniBand port, whose packets go by LID unless a route is needed.
+/// Packets of an InfiniBand port are addressed by LID unless a global route is needed.
 TEST(InfinibandPort, FollowsItsLidAndTakesARouteOnlyWhereOneIsNeeded) {
   Machine machine;
   Nic* nics[2] = {&machine.add(named("ib0")), &machine.add(named("ib1"))};

@@ -1,5 +1,5 @@
-// NICs that cannot carry sessions are refused when they are opened, with the reason and the name of what they
-// have instead.
+// NICs that cannot carry sessions are refused when they are opened. The error gives the reason and names the
+// type of queue pair that such a NIC has instead.
 #include "nic/device/profiles.h"
 #include "nic/open.h"
 #include "session/session.h"
@@ -22,7 +22,8 @@ TEST(NicWithoutReliableConnections, IsRefusedByName) {
   EXPECT_NE(why_apple.find("rdma_en2 has no reliable connections (RC)"), std::string::npos) << why_apple;
 }
 
-/// The library of MANA takes the flag of inline data and ignores it, so the device opens and carries no session.
+/// The library of MANA takes the flag of inline data and ignores it, so the device opens and carries no
+/// session.
 TEST(NicWithoutInlineData, CarriesNoSession) {
   Machine machine;
   const auto device = open(machine.add(profile_named("mana")));

@@ -1,4 +1,4 @@
-// How memory is registered: the order in which a device may write to it, and regions that are too large.
+// Registration of memory: the order in which a device may write to it, and registrations that fail.
 #include "nic/open.h"
 
 namespace rdma_rpc::nic {
@@ -9,7 +9,7 @@ constexpr std::uint32_t kWritable =
 
 class Registered : public testing::Test {
  protected:
-  /// Registers a page, and returns the flags of all calls that this took.
+  /// Registers a page, and returns the flags of each call of the library that this made.
   std::vector<unsigned> flags(bool relaxed, std::uint32_t access) {
     fabric::VerbsOptions options;
     options.relaxed_ordering = relaxed;
@@ -41,7 +41,7 @@ TEST_F(Registered, InOrderWhereTheDriverRefusesOptionalFlags) {
             (std::vector<unsigned>{kWritable | IBV_ACCESS_RELAXED_ORDERING, kWritable}));
 }
 
-/// Trying without the flag must not hide why memory cannot be registered.
+/// A second attempt without the optional flag must not hide the reason why memory cannot be registered.
 TEST_F(Registered, ALimitIsNotTriedTwice) {
   fabric::VerbsOptions options;
   options.relaxed_ordering = true;

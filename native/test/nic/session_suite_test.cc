@@ -15,7 +15,7 @@ constexpr const char* kNames[] = {"mlx5", "bnxt_re"};
 constexpr const char* kNames[] = {"mlx5", "bnxt_re", "ionic"};
 #endif
 
-/// The two NICs of one test. The devices of the session keep what they need of it.
+/// Opens one of the two NICs of a test.
 std::shared_ptr<fabric::Device> opened(const nic::Profile& profile, std::size_t which) {
   static std::unique_ptr<nic::Machine> machine;
   if (which == kClientEnd) machine = std::make_unique<nic::Machine>();
@@ -35,7 +35,7 @@ std::vector<DevicesInMode> modes() {
   return all;
 }
 
-/// Sessions need inline data, which MANA's library does not carry.
+/// Returns the NICs that can carry sessions. MANA is left out, because its library ignores inline data.
 std::vector<nic::Profile> kinds() {
   std::vector<nic::Profile> all = nic::connectable();
   std::erase_if(all, [](const nic::Profile& profile) { return !profile.copies_inline; });

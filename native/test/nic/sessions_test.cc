@@ -28,7 +28,7 @@ TEST(SessionOnANic, AsksForQueuesOfTheSizeThatItUses) {
   EXPECT_EQ(ends.finish(), std::vector<std::string>{});
 }
 
-/// The requests of one call of 1 MiB each way on both NICs, by opcode.
+/// Returns the number of requests by opcode, on both NICs, of a call with 1 MiB in each direction.
 std::map<ibv_wr_opcode, std::uint32_t> requests_of_a_large_call(Exposure exposure) {
   Machine machine;
   nic::Nic* nics[2] = {&machine.add(nic::named("nic0")), &machine.add(nic::named("nic1"))};
@@ -48,7 +48,8 @@ std::map<ibv_wr_opcode, std::uint32_t> requests_of_a_large_call(Exposure exposur
 
 using Requests = std::map<ibv_wr_opcode, std::uint32_t>;
 
-/// Staging costs a NIC without windows copies, and no requests: it saves those that bind and invalidate.
+/// On a NIC without windows, staging costs copies but no additional requests. It saves the requests that bind
+/// and invalidate windows.
 TEST(LargeCallOnANic, TakesTheseRequests) {
   EXPECT_EQ(requests_of_a_large_call(Exposure::automatic), (Requests{{IBV_WR_RDMA_WRITE, 8},
                                                                      {IBV_WR_SEND, 1},

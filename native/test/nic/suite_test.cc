@@ -1,6 +1,6 @@
-// The fabric suite on each NIC that is known: everything of native/fabric/verbs works with what the NIC has
-// and with how it behaves, without a device of this machine. On the first one it also shows that the NIC of
-// the tests does what RC promises.
+// The fabric suite on each simulated NIC. It shows that native/fabric/verbs works with the capabilities and
+// the behaviour of each NIC, on a machine without a device. On the first NIC it also shows that the
+// simulation itself behaves as a reliable connection must.
 #include "fabric/suite/fabric_suite.h"
 
 #include "fabric/verbs_loader.h"

@@ -1,5 +1,5 @@
-// What drivers say of themselves and do not do. The device is tried when it is opened, so that sessions never
-// rely on it.
+// Drivers report features that do not work. The features are tested when a device is opened, so that sessions
+// never rely on a broken one.
 #include "nic/open.h"
 
 namespace rdma_rpc::nic {
@@ -47,7 +47,7 @@ TEST_F(Trial, WindowsThatCannotBeAllocatedAreNotUsed) {
   EXPECT_FALSE(of(profile).windows);
 }
 
-/// Sizes as on irdma (101), and at both ends of the search.
+/// The sizes include that of irdma (101) and both ends of the search.
 TEST_F(Trial, FindsTheLargestInlineSize) {
   for (const std::uint32_t bytes : {0u, 1u, 32u, 101u, 255u, 511u, 512u}) {
     Profile profile = named("inline" + std::to_string(bytes));

@@ -68,8 +68,8 @@ class Damaged final : public Endpoint {
   std::function<void()> before_sleep_;
 };
 
-/// Behaves like a fabric with shared receives, as far as the loops can see: a message of one queue pair uses
-/// a receive that was posted for the previous one.
+/// Behaves like a fabric with shared receives, as seen by the loops: a message of one queue pair uses a
+/// receive that was posted for the previous one.
 class Crossed final : public Endpoint {
  public:
   Crossed(std::unique_ptr<Endpoint> inner, std::uint32_t queue_pairs)

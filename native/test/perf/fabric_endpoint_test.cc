@@ -50,7 +50,7 @@ class Both {
     EXPECT_EQ(b->reach(a->memory()), "");
   }
 
-  /// Polls until that many completions have arrived, for a limited time.
+  /// Polls until `count` completions have arrived, for a limited time.
   static std::vector<Completion> take(Endpoint& end, Endpoint& other, std::size_t count) {
     std::vector<Completion> all;
     std::array<Completion, 8> found{};

@@ -42,7 +42,7 @@ class CountersRows : public testing::TestWithParam<Way> {
     options.connect = false;
     return options;
   }
-  /// Opens one more session on each side, as far as this way of ending needs.
+  /// Opens one more session on each side, if this way of ending needs it.
   std::pair<std::uint32_t, std::uint32_t> open() {
     if (GetParam() != Way::never_connected) {
       std::pair<std::uint32_t, std::uint32_t> both;

@@ -1,4 +1,4 @@
-// The arithmetic of shared receives against a model: whatever the sessions take and return, the grants never
+// The arithmetic of shared receives against a model. Whatever the sessions take and return, the grants never
 // exceed the receives, and each session can have its guaranteed credits.
 #include <gtest/gtest.h>
 

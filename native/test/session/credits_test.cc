@@ -183,7 +183,7 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   }
   EXPECT_LE(frames, 24u + kControlReceives - kCreditFrameCredits);
   EXPECT_TRUE(peer.alive());
-  // The result of a call that was never sent says so.
+  // The result of a call that was never sent reports that the call was not sent.
   const auto unsent = static_cast<std::size_t>(std::count_if(
       ids.begin(), ids.end(), [&](std::uint64_t id) { return pair.call(id).processed == Processed::no; }));
   EXPECT_EQ(unsent + requests, ids.size());

@@ -159,7 +159,7 @@ CallSpec moving(Bulk kind, std::size_t bytes) {
   return {.response_bytes = bytes, .response_in_arena = true, .given_reply_buffer = bytes};
 }
 
-/// How many bytes more than others a member may have moved: those of a turn, and of one more request.
+/// Number of bytes by which a member may be ahead of others: those of a turn and of one more request.
 constexpr std::uint64_t kSlackBytes = static_cast<std::uint64_t>(kQuantumBytes) + kChunkBytes;
 
 class Fairness : public testing::TestWithParam<Bulk> {};

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t kPeriodNs = 1000;
 
-/// One check: the time, the number of bytes moved until then, and the number of bytes that are due from then
-/// on.
+/// One check: the time, the number of bytes that have moved until then, and the number of bytes that are due
+/// from then on.
 struct Look {
   std::uint64_t now_ns, moved, due;
   bool in_time;

@@ -307,7 +307,7 @@ TEST(Reclaim, EachMessageThatIsReadGivesItsStreamTimeAgain) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// A stopped client grants no memory, so its stream looks like one that is not read.
+/// A stopped client grants no memory, so its stream looks like a stream that is not read.
 TEST(Reclaim, MessagesOfStreamsWhoseClientIsStoppedMakeRoomForOthersInTheEnd) {
   Reclaim group(1);
   group.ids.push_back(group.start(

@@ -99,7 +99,7 @@ TEST_F(RefusedReceives, OfASessionThatLeavesAreNotGrantedToOthersAndComeBack) {
   receives.leave(first, 1);
   EXPECT_EQ(receives.refused(), 17u);
   EXPECT_EQ(receives.posted(), all - 17);
-  // As many credits as there are receives may be granted, but not more.
+  // The granted credits must not exceed the number of receives.
   posted.takes = 0;
   while (receives.join(second, kMost)) expect_covered({&second});
   EXPECT_LE(receives.posted(), all - 17);

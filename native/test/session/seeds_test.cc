@@ -43,8 +43,8 @@ class Life {
     options.sim.connects_late = seed % 3 == 0;
     // Received frames are copied, short ones to the buffers that all sessions share.
     options.sim.capabilities.peers_keep_access = seed % 4 == 2;
-    // (Sealed messages are copied first, so they take more memory. Where there is no libcrypto, sealing_test
-    // says so.)
+    // (Sealed messages are copied first, so they take more memory. If there is no libcrypto, sealing_test
+    // reports it.)
     options.sealed = seed % 6 == 5 && !seal::ciphers().empty();
     if (seed % 8 == 3) options.context.exposure = Exposure::staging;
     if (seed % 8 == 7) options.context.exposure = Exposure::shared;

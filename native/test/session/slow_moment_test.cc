@@ -1,7 +1,7 @@
 // The thread of one side is busy or stopped while calls of the other side are cancelled. Whatever those calls
 // have exposed, the session and its other calls continue, and the callers are notified at once. No handler
-// gets bytes that were written after that (the ledger overwrites them, see ledger.h), and the application
-// gets its reply buffer back only when the peer can no longer write to it.
+// gets bytes that were written after its call was cancelled (the ledger overwrites them, see ledger.h), and
+// the application gets its reply buffer back only when the peer can no longer write to it.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

@@ -14,8 +14,8 @@ constexpr std::uint64_t kTickNs = 2 * kHoldCheckNs;
 
 const CallSpec kLarge{.request_bytes = 12 << 20, .request_in_arena = true};
 
-/// Clients that are stopped one after the other when the server has begun to read their requests, and one
-/// that is not stopped. Together the stopped clients use up the limit of READs in flight.
+/// Clients that are stopped one after the other when the server has begun to read their requests, and a
+/// client that is not stopped. Together the stopped clients use up the limit of READs in flight.
 struct Stopped : ClientGroup {
   Stopped() : ClientGroup(kStopped + 1) {
     for (std::size_t i = 0; i < kStopped; ++i) {

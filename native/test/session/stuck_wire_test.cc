@@ -126,8 +126,8 @@ TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The peer has no key of calls that were never sent, but their windows stay valid until the network works
-/// again.
+/// The peer has no key of calls that were never sent, but the windows of these calls stay valid until the
+/// network works again.
 TEST(StuckWire, EndsCallsThatWaitForACreditAtOnce) {
   RDMA_RPC_NEEDS_WINDOWS();
   PairOptions options;

@@ -169,7 +169,7 @@ TEST(Wire, RefusesEveryMalformedFrameWithItsReason) {
   EXPECT_GE(frames, 50u);
 }
 
-/// Checks what holds for every valid frame.
+/// Checks properties that hold for every valid frame.
 void expect_sound(const Bytes& bytes) {
   wire::Frame frame;
   if (wire::parse(bytes.data(), static_cast<std::uint32_t>(bytes.size()), frame) != nullptr) return;

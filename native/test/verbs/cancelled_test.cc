@@ -1,8 +1,8 @@
 // A server is stopped in the middle of a call that its client has cancelled: first at a step of the transfer,
-// and in a second run when it has received the cancel and is about to answer it. The client's caller is told,
-// the call slot is held, and the client continues with another server; when the stopped server continues too,
-// no byte of the caller's memory changes, no session ends, and the call slot is released.
-// (For calls that are cancelled after the server has stopped see killed_test.cc.)
+// and in a second run when it has received the cancel and is about to answer it. The client's caller is
+// notified, the call slot is held, and the client continues with another server. When the stopped server
+// continues too, no byte of the caller's memory changes, no session ends, and the call slot is released. (For
+// calls that are cancelled after the server has stopped see killed_test.cc.)
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -42,8 +42,8 @@ class ServerOfACancelledCall : public VerbsFaults, public testing::WithParamInte
     if (phase != Phase::none) wait([&] { return server_.halted(); }, "the first stop of the server");
     drive_to_rest({&client_});
   }
-  /// The client does nothing meanwhile, since it would time out on a slow machine. Over tcp the client itself
-  /// serves READs, so its clock stands still there.
+  /// The client does nothing meanwhile, because its calls would time out on a slow machine. Over tcp the
+  /// client itself serves READs and must run, so its clock is stopped instead.
   void let_it_hear_of_the_cancel() {
     server_.resume();
     const std::uint64_t now_ns = real_now_ns();

@@ -1,5 +1,6 @@
-// The events that a device reports by itself: its removal, and the peer's disconnect. Sessions learn of them
-// whether their process sleeps or polls, end with the reason, and a new session works.
+// The events that a device reports by itself: its removal, and the peer's disconnect. Sessions notice the
+// events whether their process sleeps or polls. They end with the reason of the event, and a new session
+// works.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"
@@ -57,7 +58,7 @@ TEST_F(DeviceEvents, ARemovedDeviceEndsItsSessionsAndAddedAgainItWorks) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-/// The rest of a removed device are two useless descriptors, until librdmacm opens another device.
+/// A removed device leaves two useless descriptors behind, until librdmacm opens another device.
 TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
   const std::string device = options_of(kServerEnd).device;
   std::size_t left = 0;
@@ -80,7 +81,7 @@ TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
     if (round == 0) left = nowhere;
     EXPECT_LE(nowhere, left) << "in round " << round;
   }
-  // The census keeps it open, like any process that has used it.
+  // The census keeps the device open, like any process that has used it.
   Ends ends;
   ends.expect_works(ends.connect());
   EXPECT_EQ(ends.finish(), Violations{});
@@ -97,8 +98,8 @@ TEST_F(DeviceEvents, APollingSideNoticesThatThePeerHasClosedTheConnection) {
     ends.client.turn(real_now_ns());
     ends.server.turn(real_now_ns());
   }
-  // iWARP ends the queue pair, which may be noticed first: then the reason may be only that the peer has
-  // closed it.
+  // On iWARP the end of the queue pair may be noticed first. Then the reason may only be that the peer has
+  // closed the connection.
   const std::string why = ends.server.why_down(link.server);
   EXPECT_NE(why.find("closed the connection"), std::string::npos) << why;
   EXPECT_EQ(ends.finish(), Violations{});

@@ -1,5 +1,6 @@
 // Exhausted resources of a device or of the system: each resource is refused in turn, and locked memory is
-// limited as by `ulimit -l`. An error reports it, nothing is left open, and the next attempt works.
+// limited as by `ulimit -l`. The error must name the resource, nothing may be left open, and the next attempt
+// must work.
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
@@ -35,7 +36,8 @@ bool live(std::uint64_t nth, bool at_client) {
   std::shared_ptr<fabric::Device> client = open_device(kClientEnd), server = open_device(kServerEnd);
   (at_client ? client : server) = std::make_shared<HookedDevice>(at_client ? client : server, hooks);
 
-  // The context and the session: refused with a reason, and successful when requested again.
+  // The context and the session must be refused with a reason, and must succeed when they are requested
+  // again.
   std::string error;
   auto context = Context::open(at_client ? client : server, small_context(), &error);
   EXPECT_EQ(context == nullptr, !error.empty()) << error;
@@ -142,7 +144,8 @@ TEST_F(Exhausted, LockedMemoryForTheMessagesOfCalls) {
   Ends ends;
   const Link link = ends.connect();
   {
-    // What is registered by now stays registered; messages that would need more are copied, refused or wait.
+    // Memory that is already registered stays registered. Messages that would need more are copied, refused
+    // or wait.
     const LockLimit limit(4 << 10);
     for (const CallSpec& spec : mixed_calls()) {
       const std::uint64_t id = ends.start(link, spec);
@@ -171,9 +174,9 @@ TEST_F(Exhausted, LockedMemoryForTheMessagesOfCalls) {
   std::_Exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-/// A daemon that drops its rights after it has connected behaves like this: the kernel accepts no further
-/// request from a process that opened the device with other rights, and does not let librdmacm clean up. For
-/// that reason another process does it.
+/// The situation is that of a daemon that drops its rights after it has connected: the kernel accepts no
+/// further request from a process that opened the device with other rights, and does not let librdmacm clean
+/// up. For that reason another process does it.
 TEST_F(Exhausted, RightsDroppedWhileASessionRuns) {
   if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE's doorbell is a call of the kernel";
   testing::GTEST_FLAG(death_test_style) = "threadsafe";

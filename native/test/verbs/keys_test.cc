@@ -24,7 +24,7 @@ constexpr std::uint64_t kEndOfMemory = ~std::uint64_t{0};
 struct Exposed {
   RawPeer& raw;
   Ends& ends;
-  /// Bytes outside a window that the device lets the peer access all the same: those of its region.
+  /// Bytes outside a window that the device nevertheless lets the peer access: those of the region.
   std::uint64_t lax;
   wire::GatherEntry gather_entry, other_gather_entry;
   wire::ReplyBuffer reply_buffer;

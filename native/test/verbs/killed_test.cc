@@ -1,6 +1,6 @@
-// The process at the other end is killed or stopped in each phase of a bulk call. The survivor's calls end
-// with the right code, nothing is left open, and the next peer is served; when a stopped peer continues, no
-// byte of an ended call changes.
+// The process at the other end is killed or stopped in each phase of a bulk call. The calls of the surviving
+// process must end with the right code, nothing may be left open, and the next peer must be served. When a
+// stopped peer continues, no byte of an ended call may change.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -47,7 +47,7 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
       server_->ask({.order = Order::trip, .phase = phase, .signal = number}, {&client_});
     }
     bulk_ = client_.start(session_, bulk_both_ways(phase == Phase::handler));
-    // No answer, except when the phase is that of the handler.
+    // The server does not answer, except in the phase of the handler.
     small_ = client_.start(session_, {.answer = phase == Phase::handler ? Answer::now : Answer::later});
     wait([&] { return server_->halted(); }, "the end of the server");
   }

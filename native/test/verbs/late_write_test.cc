@@ -1,6 +1,6 @@
-// Memory of a call that its caller has cancelled. A server that was busy meanwhile does its work later; its
-// late READs and WRITEs then harm neither the session nor a byte of that memory. The ledger fills the memory
-// with a pattern when the caller is told, and checks it after the server has certainly come to rest.
+// Memory of a call that its caller has cancelled. A server that was busy meanwhile does its work later, and
+// its late READs and WRITEs must harm neither the session nor a byte of that memory. The ledger fills the
+// memory with a pattern when the caller is notified, and checks it when the server has certainly finished.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"

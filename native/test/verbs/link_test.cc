@@ -1,4 +1,4 @@
-// A port whose link goes down, as when a cable is pulled or a switch restarts, and comes up again. Its
+// The link of a port goes down, as when a cable is pulled or a switch restarts, and comes up again. Its
 // sessions end by themselves, are closed, or survive it; new sessions work afterwards.
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// On soft-RoCE this means endless.
+/// On soft-RoCE a retry count of 7 means that retries never end.
 constexpr std::uint8_t kRetries = 7;
 
 /// The network interface of either end's device.
@@ -66,7 +66,7 @@ TEST_P(LinkDown, AnAttemptToConnectFailsWithinItsLimit) {
   if (is_tcp())
     GTEST_SKIP() << "not run: the attempt ends in time, but what the kernel keeps of it for over 100 s would "
                     "be counted";
-  // A program that uses only librdmacm has the same failure, until both links are deleted and added again.
+  // A program that uses only librdmacm fails in the same way, until both links are deleted and added again.
   if (guest_link() == "rxe" && !at_client() && guest_linux() >= std::pair{6, 12})
     GTEST_SKIP() << "not run: after an attempt while the server's link is down soft-RoCE of Linux 6.12 "
                     "brings no request to connect any more";
@@ -78,7 +78,7 @@ TEST_P(LinkDown, AnAttemptToConnectFailsWithinItsLimit) {
     const std::uint32_t b = ends.server.open({false, 4, 1 << 20, 1 << 20});
     EXPECT_EQ(ends.server.session(b).connect(ends.client.session(a).local_address()), "");
     if (ends.client.session(a).connect(ends.server.session(b).local_address()) != "")
-      close(ends.client, a);  // it noticed at once
+      close(ends.client, a);  // this side noticed the end at once
     ends.until([&] { return ends.client.is_down(a); }, "the end of the attempt");
     close(ends.server, b);
     ends.until([&] { return ends.server.is_down(b); }, "the end of the server's half");
@@ -101,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(At, LinkDown, testing::Values("v0", "v1"), [](const aut
 
 class ShortLinkDown : public LinkDown {};
 
-/// What the client has sent meanwhile is retransmitted. (A sender's own port must be up for that: soft-RoCE
-/// fails what it cannot send.)
+/// Packets that the client has sent meanwhile are retransmitted. (The sender's own port must be up, because
+/// soft-RoCE fails a request whose packet it cannot send.)
 TEST_P(ShortLinkDown, IsRiddenOutByCallsUnderWay) {
   if (is_tcp()) GTEST_SKIP() << "not run: soft-iWARP closes its connections when a link goes down";
   // A program that uses only librdmacm has the same failure: rxe0 counts one `send_err` and no retry. On

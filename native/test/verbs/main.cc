@@ -1,5 +1,6 @@
-// The tests that need real devices. Prints "not run" and the reason where the machine has none. Started by
-// itself as `verbs_faults_test --peer FD END`, it is the other process of a test (peer_process.h).
+// The tests that need real devices. On a machine without one, this program prints "not run" and the reason. A
+// test starts it as `verbs_faults_test --peer FD END`; then it is the other process of that test
+// (peer_process.h).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -18,7 +19,7 @@ using rdma_rpc::session::test::open_device;
 using rdma_rpc::session::test::options_of;
 using rdma_rpc::session::test::over_tcp;
 
-/// What libraries open once and keep is opened before the first test counts.
+/// Opens devices before the first test counts descriptors, because the libraries keep some of them open.
 class WarmUp final : public testing::Environment {
   /// The first connection in a guest that has just started, on a busy host, may take longer than the limit of
   /// the others.

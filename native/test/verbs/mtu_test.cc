@@ -1,5 +1,5 @@
-// An administrator changes the MTU of the wire while a program keeps its devices open. Sessions that exist may
-// end, since their packets are too long then; sessions that are made afterwards work.
+// An administrator changes the MTU of the wire while a program keeps its devices open. Existing sessions may
+// end, because their packets are then too long; sessions that are made afterwards work.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"
@@ -40,7 +40,7 @@ TEST_F(Mtu, OfTheWireIsFollowedByLaterSessions) {
     ends.expect_works(ends.connect());
   }
   ends.expect_works(ends.connect());
-  // It was idle meanwhile.
+  // This session was idle while the MTU was smaller.
   ends.expect_works(before);
   EXPECT_EQ(ends.finish(), Violations{});
 }

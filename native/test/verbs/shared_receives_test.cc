@@ -1,6 +1,6 @@
-// Many sessions of two contexts on shared receives of a device: small calls on all of them with large ones
-// beside them, no SEND that finds no receive, and nothing lost when sessions end. RDMA_RPC_SESSIONS and
-// RDMA_RPC_CALLS set larger numbers.
+// Many sessions of two contexts use shared receives of a device. They make small calls on all sessions with
+// large calls beside them; every SEND must find a receive, and nothing may be lost when sessions end.
+// RDMA_RPC_SESSIONS and RDMA_RPC_CALLS set larger numbers.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ std::uint32_t given(const char* name, std::uint32_t otherwise) {
   return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
 }
 
-/// The number of SENDs that found no receive, where the driver counts them.
+/// Returns the number of SENDs that found no receive, if the driver counts them.
 std::uint64_t not_ready(const Side& side) {
   std::uint64_t sum = 0;
   for (const char* counter : {"send_rnr_err", "rcvd_rnr_err"}) {

@@ -1,5 +1,6 @@
-// A bad wire: packets are lost, late, reordered, duplicated, or do not arrive at all. Each call ends exactly
-// once, an answer has the right bytes, a cut wire is noticed by itself, and a restored one works again.
+// A bad wire: packets are lost, late, reordered, duplicated, or do not arrive at all. Each call must end
+// exactly once, an answer must have the right bytes, a cut wire must be noticed, and a restored one must work
+// again.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"
@@ -27,9 +28,9 @@ void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
 #define NEEDS_THE_WIRE() \
   if (const std::string why = why_no_wire(); !why.empty()) GTEST_SKIP() << "not run: " << why
 
-/// Keeps every call slot busy until `total` calls have been made, then waits for the last one. Each call has
-/// as long as any wait here, not all of them together: where TCP carries the requests, each repeated loss of
-/// a packet takes twice as long as the one before.
+/// Keeps every call slot busy until `total` calls have been made, then waits for the last one. The limit is
+/// for each call, not for all of them together. When TCP carries the requests, each repeated loss of a packet
+/// takes twice as long as the loss before.
 void make_calls(Ends& ends, const Link& link, std::size_t total,
                 const std::vector<CallSpec>& specs = mixed_calls()) {
   const std::size_t before = ends.ledger.size();
@@ -84,8 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class LargeAnswers : public VerbsFaults, public testing::WithParamInterface<Bad> {};
 
-/// Several hundred packets in flight at once. Soft-RoCE refused what it had sent itself when it had to
-/// retransmit parts of long WRITEs.
+/// With several hundred packets in flight at once. Soft-RoCE refused packets that it had sent itself when it
+/// had to retransmit parts of long WRITEs.
 TEST_P(LargeAnswers, ArriveOverABadWire) {
   NEEDS_THE_WIRE();
   Ends ends(open_device(kClientEnd, kRetries), open_device(kServerEnd, kRetries), GetParam().exposure);

@@ -342,7 +342,7 @@ export class BulkMessages {
       this.#unsettled[this.#unsettled.length] = bulk;
     }
     if (result === -Reason.registering) {
-      // The message waits like those that lack memory, although its values are sent in place.
+      // The message waits like messages that lack memory, although its values are sent in place.
       this.shortBytes = 0;
       return -Reason.noMemory;
     }

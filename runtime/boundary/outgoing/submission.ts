@@ -16,8 +16,8 @@ export interface Target {
   /** Largest message that the peer accepts. */
   readonly messageMaxBytes: number;
   /**
-   * Which side of the connection the peer is, for error texts. Undefined means the server to which a request
-   * is sent.
+   * The side of the connection on which the peer is, for error texts. Undefined means the server to which a
+   * request is sent.
    */
   readonly peer?: 'client' | 'server';
   /**

@@ -1,8 +1,7 @@
 /**
- * The file format of traces. A file has 8 bytes of magic, a version, the length of a JSON text, the JSON
- * text, which says where the events come from, and the event rows (native/telemetry/protocol_event.h),
- * context by context. A file is written when a session fails (session-traces.ts) and by `rdma-rpc trace`,
- * which also reads files.
+ * The file format of traces. A file has 8 bytes of magic, a version, the length of a JSON text, the JSON text
+ * with the origin of the events, and the event rows (native/telemetry/protocol_event.h), context by context.
+ * A file is written when a session fails (session-traces.ts) and by `rdma-rpc trace`, which also reads files.
  */
 
 export interface TraceSession {

@@ -105,7 +105,9 @@ export class ResourceWaiters {
     this.#inTurn = true;
   }
 
-  /** Notifies the waiters for the end of the batch, including those that are added meanwhile. */
+  /**
+   * Notifies the waiters at the end of the batch, including waiters that are added during the notification.
+   */
   turnEnds(): void {
     const waiters = this.#turn;
     if (waiters.length !== 0) {

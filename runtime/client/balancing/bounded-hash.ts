@@ -1,9 +1,9 @@
 /**
- * Consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam, 2016): calls with the same value of
- * a metadata key go to the same server, where caches have what they need, unless that server has more than
- * `maxLoad` times its share of the calls in flight. Then they go to the next server on the ring, which is
- * always the same one, too. Calls without the key go to the less loaded of two. Used by the connections of a
- * channel.
+ * Consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam, 2016). Calls with the same value of
+ * a metadata key go to the same server, whose caches already have the data for that key. When that server has
+ * more than `maxLoad` times its share of the calls in flight, these calls go to the next server on the ring,
+ * which is always the same server, too. Calls without the key go to the less loaded of two random servers.
+ * Used by the connections of a channel.
  */
 import { HashRing } from './hash-ring.ts';
 import { keyHash } from './key-hash.ts';
@@ -23,7 +23,7 @@ export class BoundedHash<C extends Candidate> implements Policy<C> {
   #listed: readonly Listed[] | undefined;
   #ring = new HashRing([]);
   #ready: readonly C[] = [];
-  /** The connections that take calls, by index in the list. */
+  /** The connection that takes calls for each index in the list; undefined for an address without one. */
   #places: (C | undefined)[] = [];
   #weights = 0;
   /** Calls in flight when they were counted, and the picks since then: at least as many as there are. */
@@ -31,14 +31,16 @@ export class BoundedHash<C extends Candidate> implements Policy<C> {
   /** Number of picks until they are counted again. */
   #countIn = 0;
 
-  /** `key` is the name of the metadata key as it is sent, `maxLoad` at least 1. */
+  /** `key` is the name of the metadata key in the bytes that are sent. `maxLoad` is at least 1. */
   constructor(key: Uint8Array, maxLoad: number, random?: () => number) {
     this.#key = key;
     this.#maxLoad = maxLoad;
     this.#unkeyed = new LeastLoaded(random);
   }
 
-  /** The ring has all addresses of the list, so that one that is away for a while finds its keys again. */
+  /**
+   * The ring has all addresses of the list, so that a server that was away for a while gets its keys back.
+   */
   update(ready: readonly C[], listed: readonly Listed[]): void {
     if (this.#listed !== listed) this.#ring = new HashRing(listed);
     this.#listed = listed;
@@ -61,18 +63,18 @@ export class BoundedHash<C extends Candidate> implements Policy<C> {
     for (let i = 0; i < ring.size; ++i) {
       const candidate = this.#places[ring.ownerAt(first + i)];
       if (candidate === undefined) continue;
-      // A server without a call in flight is never above its share, and the sum need not be made.
+      // A server without a call in flight is never above its share, so the limit need not be computed for it.
       if (candidate.load > 0) {
         limit ||= this.#limit();
         if (candidate.load >= Math.ceil(limit * candidate.weight)) continue;
       }
       if (room(candidate)) return candidate;
     }
-    // Limits of the peers are lower than the bound.
+    // Every server is at its bound or has no free call slot: take the first one that has a slot.
     return firstWithRoom(this.#ready, first % this.#ready.length, room);
   }
 
-  /** Returns the bound of the calls in flight for a weight of 1, with the call that is about to be made. */
+  /** Returns the most calls in flight for a weight of 1. The call that is about to be made is counted. */
   #limit(): number {
     if (this.#countIn <= 0) {
       this.#countIn = Math.floor(this.#ready.length / serversPerPick);

@@ -1,13 +1,15 @@
 /**
- * Weighted round robin by load reports, as in gRPC (A58): turns as in round robin, by the weights that the
- * servers' reports give. Servers without a usable report get the mean of the others; with fewer than two
- * reports the weights of the list count. Used by the connections of a channel.
+ * Weighted round robin by load reports, as in gRPC (A58). Connections take calls in turn, with the weights
+ * that follow from the servers' load reports. A server without a usable report gets the mean weight of the
+ * servers that have one. With fewer than two usable reports, the weights of the list count. Used by the
+ * connections of a channel.
  */
 import { InTurn } from './in-turn.ts';
 import type { Candidate, Policy, Room } from './policy.ts';
 
-/** A connection that may have a weight by its server's reports; 0 for none. */
+/** A connection whose server may send load reports. */
 export interface Reporting extends Candidate {
+  /** Returns the weight that follows from the reports; 0 when there is no usable report. */
   reportedWeight(nowMs: number): number;
 }
 

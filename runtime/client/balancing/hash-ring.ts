@@ -1,23 +1,24 @@
 /**
- * The ring of consistent hashing: each address has points on a circle of 32-bit numbers, as many as its
- * weight says, and a key belongs to the address of the next point. When an address leaves, only its keys
- * move, and each of its points to another neighbour. Created for a list of addresses by bounded-hash.ts.
+ * The ring of consistent hashing. Each address has points on a circle of 32-bit numbers; the number of its
+ * points is proportional to its weight. A key belongs to the address of the next point on the circle. When an
+ * address leaves, only its keys move, and they are spread over the addresses of many neighbouring points.
+ * Created for a list of addresses by bounded-hash.ts.
  */
 import { hashOfText, mixed } from './key-hash.ts';
 import type { Listed } from './policy.ts';
 
 /**
- * Points of an address of average weight. With this number the shares of equal addresses differ by some 8 %
- * (standard deviation), as 1 / sqrt(points).
+ * Number of points of an address of average weight. The standard deviation of the shares of equal addresses
+ * is 1 / sqrt(points), which is some 8 % with this number.
  */
 const pointsMean = 160;
 
-/** Numbers up to 2^53 hold a point of 32 bits together with an index below this one. */
+/** Upper bound of indexes. A number up to 2^53 holds a point of 32 bits together with an index below it. */
 const indexes = 2 ** 12;
 
 /**
- * Returns the points for a weight of 1. It is a power of two, since an address that comes or goes changes the
- * average weight, and the others must keep their points nevertheless.
+ * Returns the number of points for a weight of 1, rounded to a power of two. An address that joins or leaves
+ * changes the average weight a little; because of the rounding, the other addresses keep their points.
  */
 function pointsPerWeight(listed: readonly Listed[]): number {
   const total = listed.reduce((sum, { weight }) => sum + weight, 0);
@@ -25,8 +26,9 @@ function pointsPerWeight(listed: readonly Listed[]): number {
 }
 
 export class HashRing {
-  /** The points in ascending order, and the index in the list of the address of each. */
+  /** The points in ascending order. */
   readonly #points: Uint32Array;
+  /** The index in the list of each point's address. */
   readonly #owners: Uint16Array;
   /**
    * The position of the first point of each equal part of the circle, about one point a part: a search from
@@ -70,7 +72,9 @@ export class HashRing {
     return position === points.length ? 0 : position;
   }
 
-  /** Returns the index in the list of the address at a position; positions go on after the last one. */
+  /**
+   * Returns the index in the list of the address at a position. The position after the last one is 0 again.
+   */
   ownerAt(position: number): number {
     return this.#owners[position % this.#owners.length]!;
   }

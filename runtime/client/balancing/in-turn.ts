@@ -1,15 +1,20 @@
 /**
- * Round robin: connections take calls in turn. With weights, a connection is passed over in some rounds, so
- * that each gets its share of the calls and its turns are spread evenly: the heaviest takes a call in each
- * round, and one of a third of its weight in each third round. Used by the connections of a channel.
+ * Round robin: connections take calls in turn. With weights, a light connection is passed over in some
+ * rounds, so that each connection gets its share of the calls and its turns are spread evenly. The heaviest
+ * connection takes a call in each round; a connection with a third of that weight takes a call in each third
+ * round. Used by the connections of a channel.
  */
 import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.ts';
 
 export class InTurn<C extends Candidate> implements Policy<C> {
   #ready: readonly C[] = [];
-  /** Weights in relation to the heaviest, so that each round has at least one turn. */
+  /**
+   * Each weight divided by the largest weight, so that at least one connection takes a call in each round.
+   */
   #shares: number[] = [];
-  /** What each connection has of its next turn; it takes a call at 1. */
+  /**
+   * Sum of the shares of each connection since its last turn. The connection takes a call when it reaches 1.
+   */
   #credits: number[] = [];
   #next = 0;
   readonly #random: () => number;
@@ -29,7 +34,7 @@ export class InTurn<C extends Candidate> implements Policy<C> {
     );
   }
 
-  /** The same with other weights. A connection that stays keeps what it has of its next turn. */
+  /** Like update(), with weights of the caller. A connection that stays in the list keeps its credit. */
   updateBy(ready: readonly C[], weights: readonly number[]): void {
     const heaviest = weights.reduce((most, weight) => Math.max(most, weight), 0);
     const credits = new Map(this.#ready.map((each, i) => [each.address, this.#credits[i]!]));
@@ -43,13 +48,13 @@ export class InTurn<C extends Candidate> implements Policy<C> {
   pick(room: Room<C>): C | undefined {
     const ready = this.#ready;
     const credits = this.#credits;
-    // A connection without room loses its turn. After as many of them, one with room may be a light one,
-    // whose turn is rounds away.
+    // A connection without room loses its turn. After one lost turn for each connection the loop ends: the
+    // connection that has room may be a light one, and its turn may be many rounds away.
     for (let turns = 0; turns < ready.length; ) {
       const at = this.#next;
       this.#next = at + 1 === ready.length ? 0 : at + 1;
       const credit = credits[at]! + this.#shares[at]!;
-      // Sums of fractions stay a little below the whole number that they stand for.
+      // A sum of fractions such as three times 1/3 may be a little below 1 because of rounding.
       if (credit < 1 - 1e-9) {
         credits[at] = credit;
         continue;

@@ -1,8 +1,9 @@
 /**
  * Hashes for consistent hashing. All clients must choose the same server for a key, so the hashes have no
- * seed, and are the same in every version: 32 bits of FNV-1a with the final mixing step of MurmurHash3, since
- * FNV alone leaves similar texts close together. An attacker may choose keys that fall on one server; the
- * bound of its load is the protection. Used by hash-ring.ts and bounded-hash.ts.
+ * seed and are the same in every version. They are 32 bits of FNV-1a with the final mixing step of
+ * MurmurHash3, because FNV alone gives similar texts similar hashes. An attacker may choose keys that all
+ * fall on one server; the bound of that server's load is the protection. Used by hash-ring.ts and
+ * bounded-hash.ts.
  */
 import { Buffer } from 'node:buffer';
 import { valueStart } from '../../core/metadata-wire.ts';
@@ -14,7 +15,7 @@ function hashOf(bytes: Uint8Array, from = 0, end: number = bytes.length): number
   return mixed(hash);
 }
 
-/** Spreads the differences of similar numbers over all 32 bits. */
+/** Returns a hash in which each bit of the given number affects all 32 bits. */
 export function mixed(hash: number): number {
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
@@ -26,8 +27,8 @@ export function hashOfText(text: string): number {
 }
 
 /**
- * Returns the hash of the first value of `key` in metadata in wire form (core/metadata-wire.ts); -1 when it
- * has none.
+ * Returns the hash of the first value of `key` in metadata in wire form (core/metadata-wire.ts), or -1 when
+ * the metadata has no such key.
  */
 export function keyHash(metadata: Uint8Array, key: Uint8Array): number {
   const start = valueStart(metadata, key);

@@ -1,16 +1,16 @@
 /**
- * Least request of two random choices: the one of two connections that has fewer calls in flight for its
- * weight. The two are drawn by their weights, and the first one wins when both have as many, so that calls
- * are spread by weight, too, while the servers have little to do. A slow server has more calls in flight and
- * so gets fewer. Two choices are nearly as good as comparing all (Mitzenmacher, "The power of two choices",
- * 2001), and many clients do not all choose the same idle server. Used by the connections of a channel, and
- * for calls without a key by bounded-hash.ts.
+ * Least request of two random choices: the policy draws two connections and takes the one that has fewer
+ * calls in flight for its weight. The draws are weighted, and the first connection wins a tie, so that calls
+ * are spread by weight even when the servers have little to do. A slow server has more calls in flight, so it
+ * gets fewer new ones. Comparing two connections is nearly as good as comparing all of them (Mitzenmacher,
+ * "The power of two choices", 2001), and it keeps many clients from choosing the same idle server at once.
+ * Used by the connections of a channel, and by bounded-hash.ts for calls without a key.
  */
 import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.ts';
 
 export class LeastLoaded<C extends Candidate> implements Policy<C> {
   #ready: readonly C[] = [];
-  /** Sums of the weights up to and with each connection; undefined when all weights are equal. */
+  /** For each connection, the sum of its weight and all weights before it. Undefined when all are equal. */
   #sums: number[] | undefined;
   readonly #random: () => number;
 
@@ -39,7 +39,7 @@ export class LeastLoaded<C extends Candidate> implements Policy<C> {
     return firstWithRoom(ready, at, room);
   }
 
-  /** Returns a random index, by weight. */
+  /** Returns a random index; the probability of each index is proportional to its weight. */
   #draw(): number {
     const sums = this.#sums;
     const { length } = this.#ready;

@@ -1,17 +1,18 @@
 /**
- * The weight of a server by its own load reports, as in gRPC (A58): calls per second divided by utilization,
- * which is what the server could take at full load. A server that reports errors counts as busier. A weight
- * counts after reports have come for a while, and until they have been missing for a while. One for each
- * connection of a channel with weighted round robin.
+ * The weight of a server that follows from its own load reports, as in gRPC (A58). The weight is the number
+ * of calls per second divided by the utilization, which estimates the calls that the server could take at
+ * full load. A server that reports errors counts as busier. The weight is used once reports have come for
+ * `blackoutMs`, and no longer when no report has come for `expirationMs`. Each connection of a channel with
+ * weighted round robin has one.
  */
 
-/** What a server says about itself (ORCA's OrcaLoadReport, the fields that the weight needs). */
+/** The load that a server reports: the fields of ORCA's OrcaLoadReport that the weight needs. */
 export interface ReportedLoad {
   /** Calls per second of the whole server. */
   readonly qps: number;
   /** Failed calls per second of the whole server. */
   readonly eps: number;
-  /** Share of its capacity that is in use, from 0; more than 1 beyond a soft limit. */
+  /** Share of the server's capacity that is in use: 0 when idle, more than 1 beyond a soft limit. */
   readonly utilization: number;
 }
 
@@ -31,7 +32,7 @@ export class LoadWeight {
     this.#settings = settings;
   }
 
-  /** Takes a report. One without calls or utilization says nothing about the capacity, and is ignored. */
+  /** Takes a report. A report without calls or utilization says nothing about the capacity and is ignored. */
   report({ qps, eps, utilization }: ReportedLoad, nowMs: number): void {
     const { errorPenalty, expirationMs } = this.#settings;
     const busy = utilization > 0 && qps > 0 ? utilization + (eps / qps) * errorPenalty : 0;
@@ -42,7 +43,7 @@ export class LoadWeight {
     this.#weight = weight;
   }
 
-  /** Returns the weight; 0 when there is none that counts. */
+  /** Returns the weight, or 0 when there is no usable weight at this time. */
   at(nowMs: number): number {
     const { blackoutMs, expirationMs } = this.#settings;
     if (nowMs - this.#lastMs >= expirationMs || nowMs - this.#sinceMs < blackoutMs) return 0;

@@ -1,15 +1,16 @@
 /**
- * What a load-balancing policy is: the choice of the connection for the next call, among those that take
- * calls. A policy sees a connection as an address with a weight and a number of calls in flight. Used by the
- * connections of a channel, on its JS thread, for each call of a channel with several addresses.
+ * The interface of load-balancing policies. A policy chooses the connection for the next call among the
+ * connections that take calls. It sees each connection as an address with a weight and a number of calls in
+ * flight. The connections of a channel with several addresses use it for each call, on the channel's JS
+ * thread.
  */
 
 /** An address of the channel's list. */
 export interface Listed {
   readonly address: string;
-  /** Share of the calls in relation to the weights of the others; 1 when the list has none. */
+  /** Share of the calls, relative to the weights of the other addresses; 1 when the list gives no weight. */
   readonly weight: number;
-  /** Where the server is; undefined when the list does not say. */
+  /** The zone of the server; undefined when the list does not give one. */
   readonly zone?: string | undefined;
 }
 
@@ -23,15 +24,15 @@ export interface Candidate extends Listed {
 export type Room<C> = (candidate: C) => boolean;
 
 export interface Policy<C extends Candidate> {
-  /** Called when the list, or the connections that take calls, have changed. */
+  /** Called when the list of addresses or the set of connections that take calls has changed. */
   update(ready: readonly C[], listed: readonly Listed[]): void;
   /**
-   * Returns the connection for a call with this metadata in wire form; undefined when none has room.
+   * Returns the connection for a call with this metadata in wire form, or undefined when none has room.
    */
   pick(room: Room<C>, metadata: Uint8Array | undefined): C | undefined;
 }
 
-/** Returns the first connection with room from index `first` on; undefined when none has. */
+/** Returns the first connection with room from index `first` on, or undefined when none has room. */
 export function firstWithRoom<C>(ready: readonly C[], first: number, room: Room<C>): C | undefined {
   for (let i = 0; i < ready.length; ++i) {
     const candidate = ready[(first + i) % ready.length]!;

@@ -1,14 +1,14 @@
 /**
  * Subsets by rendezvous hashing: each client uses only some of the servers, so that 10,000 clients of 100
- * servers do not make a million sessions. A client ranks the servers by a hash of its own id with their
- * addresses, and takes the first ones. Each server is in as many subsets as the others, within chance. When a
- * server leaves, only the clients that used it get another one. Used for each list of a channel with
- * `subset`.
+ * servers do not make a million sessions. A client ranks the servers by a hash of its own id and their
+ * addresses, and uses the servers with the highest ranks. Each server is in about the same number of subsets.
+ * When a server leaves, only the clients that used it get another one. Used for each list of a channel with
+ * the option `subset`.
  */
 import { hashOfText } from './key-hash.ts';
 import type { Listed } from './policy.ts';
 
-/** With a zone, this share of the subset is of the client's own zone; the others take over when it fails. */
+/** Share of the subset that is in the client's own zone. The other servers take over when that zone fails. */
 const nearShare = 2 / 3;
 
 /** Returns the `size` servers with the highest ranks. */
@@ -19,9 +19,9 @@ function highest<S extends Listed>(servers: readonly S[], clientId: string, size
 }
 
 /**
- * Returns the servers that this client uses, in the order of the list; all of them when `size` is 0 or the
- * list is not longer. With a zone, two thirds of them are of that zone and the others are not, as far as
- * there are enough of both.
+ * Returns the servers that this client uses, in the order of the list. Returns the whole list when `size` is
+ * 0 or the list has no more than `size` servers. With a zone, two thirds of the servers are in that zone and
+ * one third is in others; when one of the two groups has too few servers, the other group has more.
  */
 export function subsetOf<S extends Listed>(
   listed: readonly S[],

@@ -1,10 +1,11 @@
 /**
  * Prefers the servers of the client's own zone, and sends a part of the calls to other zones when too few
- * servers of its own are ready: as the priority levels of Envoy, with the own zone as the first level and all
- * others as the second. A zone counts as whole while its ready weight times `overprovisioning` is at least
- * the weight of its list, since servers are run with some capacity to spare. Below that, calls go to the
- * others in proportion. When less than `panicShare` of all servers is ready, zones are ignored. Used by the
- * connections of a channel that has a zone, around the policy that chooses within a zone.
+ * servers of the own zone are ready. It works as the priority levels of Envoy do: the own zone is the first
+ * level, and all other zones together are the second. Servers are run with some capacity to spare, so a zone
+ * counts as whole while the weight of its ready servers times `overprovisioning` is at least the weight of
+ * all its servers. Below that, the missing share of the calls goes to the other zones. When less than
+ * `panicShare` of all servers is ready, zones are ignored. Used by the connections of a channel that has a
+ * zone, around the policy that chooses within a zone.
  */
 import type { Candidate, Listed, Policy, Room } from './policy.ts';
 
@@ -18,7 +19,7 @@ export type Draw = (metadata: Uint8Array | undefined) => number;
 
 const weightOf = (servers: readonly Listed[]): number => servers.reduce((sum, { weight }) => sum + weight, 0);
 
-/** Returns how much of the calls a zone can take, from 0 to 1. */
+/** Returns the share of all calls that a zone can take, from 0 to 1. */
 function health(ready: readonly Listed[], listed: readonly Listed[]): number {
   return listed.length === 0 ? 0 : Math.min(1, (overprovisioning * weightOf(ready)) / weightOf(listed));
 }
@@ -27,7 +28,7 @@ export class Zones<C extends Candidate> implements Policy<C> {
   readonly #isNear: (server: Listed) => boolean;
   readonly #isFar: (server: Listed) => boolean;
   readonly #near: Policy<C>;
-  /** Chooses among all servers when zones are ignored. */
+  /** Chooses among the servers of other zones, or among all servers when zones are ignored. */
   readonly #far: Policy<C>;
   readonly #draw: Draw;
   #listed: readonly Listed[] | undefined;
@@ -45,7 +46,7 @@ export class Zones<C extends Candidate> implements Policy<C> {
     this.#draw = draw;
   }
 
-  /** Share of the calls that go to the client's own zone while that has free call slots. */
+  /** Share of the calls that go to the client's own zone while its servers have free call slots. */
   get share(): number {
     return this.#share;
   }
@@ -66,13 +67,13 @@ export class Zones<C extends Candidate> implements Policy<C> {
     }
     const far = ready.filter(this.#isFar);
     const healthNear = health(near, this.#nearListed);
-    // When both together cannot take all calls, each takes its part of what is there.
+    // When both levels together cannot take all calls, the calls are divided in proportion to their health.
     this.#share = healthNear / Math.min(1, healthNear + health(far, this.#farListed));
     this.#near.update(near, this.#nearListed);
     this.#far.update(far, this.#farListed);
   }
 
-  /** A zone whose windows are full leaves the call to the others. */
+  /** When no server of the drawn level has room, the other level takes the call. */
   pick(room: Room<C>, metadata: Uint8Array | undefined): C | undefined {
     const share = this.#share;
     if (share === 1 || (share > 0 && this.#draw(metadata) < share))

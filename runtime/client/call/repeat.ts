@@ -130,8 +130,8 @@ function anyOf(signals: readonly (AbortSignal | undefined)[]): AbortSignal | und
 }
 
 /**
- * Returns the retry or hedging options of a call. It returns neither when `retry: false` overrides a default.
- * Throws a TypeError or RangeError for options that the method does not support.
+ * Returns the retry or hedging options of a call. It returns undefined when `retry: false` overrides a
+ * default. Throws a TypeError or RangeError for options that the method does not support.
  */
 function policiesOf(
   method: ClientMethod,

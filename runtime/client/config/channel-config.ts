@@ -1,7 +1,8 @@
 /**
- * The service configuration of a channel: given as an object, read from a file, or from the attributes of its
- * resolver's addresses. A wrong one is a warning that names the field, and the last good one stays. Owned by
- * a channel; clients read it when they make a call and its version has changed.
+ * The service configuration of a channel. It is given as an object, read from a file, or taken from the
+ * attributes of the resolver's addresses. After a wrong configuration, the channel logs a warning that names
+ * the field, and keeps the last valid configuration. Owned by a channel. Clients read it when they make a
+ * call and its version has changed.
  */
 import { textOf } from '../../core/foreign.ts';
 import type { Warn } from '../../core/warnings.ts';
@@ -12,7 +13,7 @@ import { ConfigFile } from './config-file.ts';
 import type { BalancingConfig } from './load-balancing-config.ts';
 import { type CheckedServiceConfig, checkedServiceConfig, type ServiceConfig } from './service-config.ts';
 
-/** The attribute of an address that has a service configuration as a JSON text. */
+/** The name of the attribute in which an address has a service configuration as a JSON text. */
 const attribute = 'serviceConfig';
 
 const noHealthCheck =
@@ -34,19 +35,19 @@ interface Given {
 }
 
 export class ChannelConfig {
-  /** Grows with each configuration. */
+  /** Increases with each new configuration. */
   version = 0;
   current: CheckedServiceConfig | undefined;
   #onChange: (config: CheckedServiceConfig) => void = () => undefined;
   readonly #warn: Warn;
-  /** True when the application has given one, so that the resolver's does not count. */
+  /** True when the application has given a configuration, so that the resolver's configuration is ignored. */
   readonly #given: boolean;
   readonly #file: ConfigFile | undefined;
-  /** The last text, good or bad, so that each is checked and warned of once. */
+  /** The last text, valid or not, so that each text is checked and warned of only once. */
   #text: string | undefined;
 
   /**
-   * `given` is a configuration, or the path of a file. Throws for a wrong configuration, and a file that
+   * `given` is a configuration, or the path of a file. Throws for a wrong configuration, or a file that
    * cannot be read.
    */
   constructor(given: ServiceConfig | string | undefined, warn: Warn) {
@@ -57,7 +58,7 @@ export class ChannelConfig {
       this.#file = new ConfigFile(given, onText, (fault) => this.#refuse(`the file ${given}`, fault));
       if (this.current === undefined) {
         this.close();
-        // The same error as that of a later change, now for the caller.
+        // A later change reports the same error as a warning; here the caller gets it.
         checkedServiceConfig(JSON.parse(this.#text!));
       }
     } else if (given !== undefined) this.#set(checkedServiceConfig(given));
@@ -110,7 +111,10 @@ export class ChannelConfig {
   }
 }
 
-/** Returns the configuration of a channel; undefined when it has none and no resolver that may give one. */
+/**
+ * Returns the configuration of a channel, or undefined when the channel has no configuration and its resolver
+ * cannot provide one.
+ */
 export function configOf(
   { resolver }: { readonly resolver?: unknown },
   { serviceConfig }: { readonly serviceConfig?: ServiceConfig | string },

@@ -1,7 +1,7 @@
 /**
- * Reads a service configuration from a JSON file, and again when the file changes. It is looked at once a
- * second, since watches of the system miss files that are replaced by renaming, as mounted ConfigMaps of
- * Kubernetes are. Owned by the configuration of a channel.
+ * Reads a service configuration from a JSON file, and reads it again when the file changes. The file is
+ * checked once a second, because file watches of the system miss files that are replaced by renaming, such as
+ * mounted ConfigMaps of Kubernetes. Owned by the configuration of a channel.
  */
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { inRoot } from '../../core/scopes.ts';
@@ -13,8 +13,8 @@ export class ConfigFile {
   readonly #onFault: (fault: unknown) => void;
 
   /**
-   * Reads the file when created, and throws when that fails. `onText` gets its later contents, `onFault` why
-   * they cannot be read.
+   * Reads the file when created, and throws when that fails. `onText` gets the later contents of the file,
+   * and `onFault` gets the reason when the file cannot be read.
    */
   constructor(path: string, onText: (text: string) => void, onFault: (fault: unknown) => void) {
     this.#path = path;

@@ -1,16 +1,16 @@
 /**
- * Reads the values of a service configuration, as protobuf's JSON has them: durations such as '1.5s', status
- * codes by name or number, numbers that may be texts. Errors name the field with its path.
+ * Reads the values of a service configuration in protobuf's JSON form: durations such as '1.5s', status codes
+ * by name or number, and numbers that may be strings. Errors name the field with its path.
  */
 import { Status, type StatusCode } from '../../core/errors/status.ts';
 
-/** An object of JSON, with its path for errors. */
+/** A JSON object, with its path for errors. */
 export class Fields {
   /** Where the object is, such as `serviceConfig.methodConfig[0]`. */
   readonly path: string;
   readonly #values: Readonly<Record<string, unknown>>;
 
-  /** Throws when `value` is no object. */
+  /** Throws when `value` is not an object. */
   constructor(path: string, value: unknown) {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw new TypeError(`${path}: not an object`);
@@ -22,7 +22,7 @@ export class Fields {
     return Object.keys(this.#values);
   }
 
-  /** `null` and a missing field are the same. */
+  /** `null` is treated as a missing field. */
   has(name: string): boolean {
     return this.#values[name] !== undefined && this.#values[name] !== null;
   }
@@ -61,7 +61,7 @@ export class Fields {
     return value;
   }
 
-  /** A number, which protobuf's JSON may also give as a text. */
+  /** Reads a number, which protobuf's JSON may also give as a string. */
   number(name: string, min: number, max: number): number | undefined {
     if (!this.has(name)) return undefined;
     const value = this.#values[name];
@@ -77,7 +77,7 @@ export class Fields {
     return number;
   }
 
-  /** A duration such as '0.1s', in milliseconds. */
+  /** Reads a duration such as '0.1s' and returns milliseconds. */
   durationMs(name: string): number | undefined {
     if (!this.has(name)) return undefined;
     const [, seconds] = /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(this.text(name)) ?? [];
@@ -85,7 +85,7 @@ export class Fields {
     return Number(seconds) * 1000;
   }
 
-  /** Status codes by their names or numbers. */
+  /** Reads status codes, which are given by name or number. */
   codes(name: string): StatusCode[] {
     return this.list(name).map((each) => {
       const code =

@@ -1,6 +1,6 @@
 /**
- * Methods of clients whose defaults come from a service configuration, below those of the application: made
- * again when the configuration has changed. For createClient.
+ * Methods of clients whose defaults come from a service configuration and from the application, whose own
+ * defaults take precedence. They are made again when the configuration has changed. Used by createClient.
  */
 import type { CallOptions, MethodDefaults } from '../../core/types.ts';
 import type { Defaults } from '../call/client-defaults.ts';
@@ -8,7 +8,10 @@ import type { ClientMethodFunction } from '../call/intercepted-call.ts';
 import type { ChannelConfig } from './channel-config.ts';
 import { type MethodSettings, settingsOf } from './service-config.ts';
 
-/** Returns a method that `make` makes for each configuration; the first one now, for its errors. */
+/**
+ * Returns a method that calls `make` for each configuration. The first call is made now, so that its errors
+ * reach the caller.
+ */
 export function configuredCall(
   config: ChannelConfig,
   path: string,
@@ -28,7 +31,7 @@ export function configuredCall(
   };
 }
 
-/** Returns the shorter one of both times, as gRPC does; -1 stands for none. */
+/** Returns the shorter of both times, as gRPC does; -1 stands for no time. */
 export function shorterMs(ownMs: number, limitMs: number | undefined): number {
   if (limitMs === undefined) return ownMs;
   return ownMs < 0 ? limitMs : Math.min(ownMs, limitMs);
@@ -44,8 +47,8 @@ function withLimit(call: ClientMethodFunction, limitMs: number | undefined): Cli
 }
 
 /**
- * Returns the defaults of a client with those of the configuration below them. What the application says of
- * `retry` or `hedging` replaces both.
+ * Returns the defaults of a client, completed by those of the configuration. If the application sets `retry`
+ * or `hedging`, both settings of the configuration are ignored.
  */
 export function belowDefaults(settings: MethodSettings | undefined, given: Defaults, name: string): Defaults {
   if (settings === undefined) return given;

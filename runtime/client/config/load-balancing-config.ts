@@ -1,7 +1,7 @@
 /**
- * The policies of a service configuration by gRPC's names, as settings of a channel. The names of policies
- * that gRPC does not have are those of the option `loadBalancing`. Used when a service configuration is
- * checked.
+ * The load-balancing policies of a service configuration, which have gRPC's names there, as settings of a
+ * channel. Policies that gRPC does not have are named as in the option `loadBalancing`. Used when a service
+ * configuration is checked.
  */
 import { isKey } from '../../core/metadata-keys.ts';
 import * as limits from '../connections/limits.ts';
@@ -10,7 +10,7 @@ import type { ConsistentHash, LoadReports, PolicyName } from '../connections/pol
 import type { Fields } from './config-values.ts';
 import { outlierPolicy, outliersOf } from './outlier-config.ts';
 
-/** The settings of a channel that a policy has. */
+/** The settings of a channel that follow from a policy. */
 export interface BalancingConfig {
   readonly loadBalancing: PolicyName;
   readonly consistentHash?: Required<ConsistentHash>;
@@ -40,7 +40,10 @@ function weighted(given: Fields): BalancingConfig {
   };
 }
 
-/** `keyField` has the name of the metadata key: that of gRPC's ring hash, or ours. */
+/**
+ * `keyField` is the field with the name of the metadata key, which differs between gRPC's ring hash and our
+ * policy.
+ */
 function hashed(given: Fields, keyField: string): BalancingConfig {
   const metadataKey = given.text(keyField);
   if (!isKey(metadataKey.toLowerCase())) throw given.fault(keyField, 'the name of a metadata key');

@@ -1,7 +1,7 @@
 /**
- * Service configuration: what the owner of a service recommends to all of its clients, in gRPC's JSON form
- * (grpc.service_config.ServiceConfig). This file has its types for applications, and turns JSON into checked
- * settings. Fields that are not named here are ignored, as in gRPC.
+ * Service configuration: settings that the owner of a service recommends to all of its clients, in gRPC's
+ * JSON form (grpc.service_config.ServiceConfig). This file has the types for applications, and converts JSON
+ * into checked settings. Fields that are not named here are ignored, as in gRPC.
  */
 import type { HedgingOptions, RetryOptions } from '../../core/repeat-options.ts';
 import { messageBytes } from '../../limits.ts';
@@ -10,9 +10,9 @@ import { type BalancingConfigs, balancingOf } from './load-balancing-config.ts';
 
 /** A service configuration as JSON. Durations are texts such as `'1.5s'`. */
 export interface ServiceConfig {
-  /** Defaults of calls; of several entries that fit a call, the most specific one counts alone. */
+  /** Defaults of calls. When several entries match a call, only the most specific entry is used. */
   readonly methodConfig?: readonly MethodConfig[];
-  /** Policies with their settings, one in each object; the first known one counts. */
+  /** Policies with their settings, one policy per object. The first known policy is used. */
   readonly loadBalancingConfig?: readonly Readonly<Record<string, object>>[];
   /** The service whose health decides whether a server gets calls, for channels with `healthCheck()`. */
   readonly healthCheckConfig?: { readonly serviceName?: string };
@@ -22,9 +22,12 @@ export interface ServiceConfig {
 
 /** Defaults of the calls of some methods. */
 export interface MethodConfig {
-  /** Full name of a service and name of a method; without a method all of the service, without both all. */
+  /**
+   * Full name of a service and name of a method. Without a method the entry is for all methods of the
+   * service, and without both for all methods.
+   */
   readonly name: readonly { readonly service?: string; readonly method?: string }[];
-  /** Longest time of a call; a shorter one of the application counts instead. */
+  /** Time limit of a call. A shorter limit of the application is used instead. */
   readonly timeout?: string;
   readonly waitForReady?: boolean;
   readonly maxRequestMessageBytes?: number;
@@ -33,7 +36,7 @@ export interface MethodConfig {
     readonly maxAttempts: number;
     readonly initialBackoff: string;
     readonly maxBackoff: string;
-    /** Checked; pauses always grow by 1.6. */
+    /** This field is checked but has no effect: pauses always grow by 1.6. */
     readonly backoffMultiplier?: number;
     readonly retryableStatusCodes: readonly (string | number)[];
   };
@@ -65,7 +68,7 @@ export interface CheckedServiceConfig extends BalancingConfigs {
   readonly reports: readonly string[];
 }
 
-/** More attempts count as this number, as in gRPC. */
+/** Larger numbers of attempts are reduced to this number, as in gRPC. */
 const attemptsMax = 5;
 /** Longest pause of the options `retry` and `hedging`. */
 const pauseMaxMs = 600_000;
@@ -76,7 +79,7 @@ function attempts(policy: Fields): number {
   return Math.min(given, attemptsMax);
 }
 
-/** Milliseconds of a pause as a whole number, which our options take. */
+/** Rounds a pause to whole milliseconds, because our options take whole numbers. */
 function pauseMs(policy: Fields, name: string): number {
   const ms = policy.durationMs(name);
   if (ms === undefined) throw policy.fault(name, 'given');

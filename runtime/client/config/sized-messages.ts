@@ -1,7 +1,7 @@
 /**
- * Limits of the messages of one method, from a service configuration: types that check the encoded size. A
- * request that is too large is not sent; a response that is too large is an error of its caller. Used by
- * createClient; methods without such a limit keep their types.
+ * Limits of the messages of one method that come from a service configuration, as message types that check
+ * the encoded size. A request that is too large is not sent; a response that is too large becomes an error of
+ * the call. Used by createClient; methods without such a limit keep their types.
  */
 import type { MessageType } from '../../codec/types.ts';
 import { MessageLimit } from '../../core/errors/failure.ts';

@@ -1,6 +1,6 @@
 /**
- * One connection of a channel: the session and its sideband link, which end together. Closes itself when the
- * server has sent a goaway and the last call has finished.
+ * One connection of a channel: the session and its sideband link, which end together. The connection closes
+ * itself when the server has sent a goaway and the last call has finished.
  */
 
 import { releaseContext } from '../../boundary/contexts.ts';
@@ -25,13 +25,13 @@ import type { ClientSessionListener } from '../session/session-listeners.ts';
 import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
 
 export interface ClientLinkOwner {
-  /** The connection takes no more calls; calls in flight go on. */
+  /** Called when the connection takes no more calls; calls in flight go on. */
   onRetired(link: ClientLink): void;
   onDown(link: ClientLink): void;
   onPong(link: ClientLink): void;
-  /** The configured number of consecutive errors has been reached. */
+  /** Called when the configured number of consecutive errors is reached. */
   onConsecutiveErrors(link: ClientLink): void;
-  /** Calls end at their deadlines, and the server sends nothing. May be called several times. */
+  /** Called, perhaps several times, when calls end at their deadlines and the server sends nothing. */
   onSilence(link: ClientLink): void;
 }
 
@@ -41,13 +41,13 @@ export type Sideband = Pick<Link, 'onEnd' | 'ended' | 'send' | 'deliver' | 'clos
 /** The second session of the connection, on which this side serves calls of the server (reverse/). */
 export interface ConnectionServing {
   onFrame(frame: Serving | Served | Unserve): void;
-  /** This side drains the connection: it ends with the last call of either direction. */
+  /** Called when this side drains the connection, which then ends with the last call of either direction. */
   drain(reason: string): void;
-  /** The connection has ended. */
+  /** Called when the connection has ended. */
   end(reason: string): void;
 }
 
-/** The queue pair for remote memory of a connection (memory/). */
+/** The queue pair of a connection for remote memory (memory/). */
 export interface ConnectionMemory {
   onFrame(frame: MemoryAccepted | MemoryEnd): void;
   /** The connection has ended. */
@@ -73,21 +73,21 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   #serving: ConnectionServing | undefined;
   /** The queue pair for remote memory; undefined without one. */
   memory: ConnectionMemory | undefined;
-  /** The weight by the server's load reports; undefined when the policy takes none. */
+  /** The weight from the server's load reports; undefined when the policy uses no load reports. */
   loads: LoadWeight | undefined;
-  /** Number of streams that the channel itself has open on it, such as that of the health check. */
+  /** Number of open streams of the channel itself on this connection, such as that of the health check. */
   ownStreams = 0;
   #streams: ClientStreams | undefined;
   #stale = false;
   #draining = false;
   #down = false;
   #pongTimer: NodeJS.Timeout | undefined;
-  /** The reason that the server has given for the end. */
+  /** The reason that the server has given for the end of the connection. */
   #said: string | undefined;
   #tellWords: ((said: string | undefined) => void) | undefined;
   #wordsTimer: NodeJS.Timeout | undefined;
 
-  /** `consecutiveErrorsMax` is the number of consecutive errors to report, 0 for never. */
+  /** After `consecutiveErrorsMax` consecutive errors, `onConsecutiveErrors` is called; 0 for never. */
   constructor(
     connection: Connection,
     link: Sideband,
@@ -148,17 +148,17 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.close(reason, { type: 'bye', reason: controlText(reason) });
   }
 
-  /** The reason for the end. */
+  /** The reason for the end of the connection; undefined while the connection lasts. */
   get ended(): string | undefined {
     return this.#link.ended;
   }
 
-  /** The server answers pings. */
+  /** True when the server answers pings. */
   get pings(): boolean {
     return this.connection.pings;
   }
 
-  /** Sends a ping. The answer is reported to `onPong`; without an answer `onNone` is called. */
+  /** Sends a ping. An answer is reported to `onPong`; without one, `onNone` is called after the timeout. */
   ping(timeoutMs: number, onNone: () => void): void {
     clearTimeout(this.#pongTimer);
     this.#pongTimer = setTimeout(onNone, timeoutMs);
@@ -206,7 +206,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#serving = serving;
   }
 
-  /** Removes that object, unless another one serves by now. */
+  /** Removes `serving`, unless another object serves the connection now. */
   serveNoMore(serving: ConnectionServing): void {
     if (this.#serving !== serving) return;
     this.#serving = undefined;
@@ -219,8 +219,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   }
 
   /**
-   * Handles a goaway. The second one only says that the server accepts no more calls; the calls that it has
-   * not accepted come back one by one as not run.
+   * Handles a goaway. The second goaway says only that the server accepts no more calls; each call that the
+   * server has not accepted then fails on its own, with an error that says that it did not run.
    */
   #leave(): void {
     if (this.#draining) return;
@@ -310,7 +310,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
       // The frame has crossed the end of the second session and is dropped.
       this.#serving?.onFrame(frame);
     } else if (frame.type === 'memoryAccepted' || frame.type === 'memoryEnd') {
-      // Without an owner, the frame has crossed the end of the queue pair and is dropped.
+      // Without an owner, the frame has arrived after the end of the queue pair and is dropped.
       this.memory?.onFrame(frame);
     } else if (frame.type === 'bye') {
       // A peer that sent `bye` no longer reads.

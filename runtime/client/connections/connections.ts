@@ -1,6 +1,7 @@
 /**
- * The connections of a channel: its addresses, from a list or a resolver, the choice of the connection for
- * the next call, and their combined state. Owned by a channel, which is notified of every change.
+ * The connections of a channel. It keeps the addresses, which come from a list or a resolver, chooses the
+ * connection for the next call, and computes the combined state of all connections. Owned by a channel, which
+ * is notified of every change.
  */
 
 import type { Duplex } from 'node:stream';
@@ -35,17 +36,17 @@ import { type SubsetSettings, subsetId } from './subset-id.ts';
 import type { Target } from './target.ts';
 import { type Turns, turns } from './turns.ts';
 
-/** How to reach an address, and what to release with it. */
+/** How a channel reaches its servers. */
 export interface Route extends Omit<Target, 'name' | 'host'> {
   /** Text for errors; the address itself without a list or resolver. */
   readonly address: string;
   readonly dial: (signal: AbortSignal, address: string) => Promise<Duplex>;
-  /** Used instead of dialling: an existing connection (reverse/). */
+  /** Used instead of dialling when a connection already exists (reverse/). */
   readonly open?: Open;
   /** Used instead of the fabrics that the options allow. */
   readonly fabrics?: readonly FabricName[];
   readonly onClosed?: () => Promise<void>;
-  /** Server name, where addresses do not identify the server. */
+  /** Server name for errors when the addresses do not identify the server. */
   readonly turns?: Turns;
 }
 
@@ -76,7 +77,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   readonly turns: Turns;
   /** The connections that take calls. */
   ready: ClientLink[] = [];
-  /** One of them: the connection of the last call, or the only one. Undefined when not connected. */
+  /** The element of `ready` that took the last call, or the only one. Undefined when not connected. */
   current: ClientLink | undefined;
   /** True when the policy chooses among several addresses, by `next()`. */
   several = false;
@@ -90,13 +91,13 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   #balancing: PolicySettings;
   #policy: Policy<ReadyServer>;
   #servers: readonly Server[] = [];
-  /** One for each of the servers. */
+  /** One group for each server. */
   #groups: readonly ServerGroup[] = [];
-  /** Those of all groups. */
+  /** The endpoints of all groups. */
   #endpoints: readonly Endpoint[] = [];
   /** Addresses that are no longer used, until their last call has ended. */
   readonly #leaving = new Set<Endpoint>();
-  /** Number of calls since the last look at the addresses without a connection. */
+  /** Number of calls since the addresses without a connection were last checked. */
   #calls = 0;
   #closed = false;
 
@@ -118,14 +119,14 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     else this.#resolution = new Resolution(route.address, resolver, owner.settings, this);
   }
 
-  /** True for pick-first: one address at a time, the first reachable one of the list. */
+  /** True for pick-first, which uses only the first reachable address of the list. */
   get #pickFirst(): boolean {
     return this.#balancing.loadBalancing === 'pick-first';
   }
 
   /**
-   * Uses another policy from now on. Connections stay; with pick-first the other ones are not made again when
-   * they are lost.
+   * Uses another policy from now on. Existing connections stay. With pick-first, a lost connection to another
+   * address than the chosen one is not made again.
    */
   balance(settings: Partial<PolicySettings>): void {
     if (isDeepStrictEqual({ ...this.#balancing, ...settings }, this.#balancing)) return;
@@ -193,8 +194,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * Returns the connection that the policy chooses for a call with this metadata; undefined when no
-   * connection has room. Now and then it begins to connect an address that has become idle.
+   * Returns the connection that the policy chooses for a call with this metadata, or undefined when no
+   * connection has room. After some number of calls this also connects the addresses that have become idle.
    */
   next(room: LinkRoom, metadata: Uint8Array | undefined): ClientLink | undefined {
     if (++this.#calls >= this.ready.length) {
@@ -207,15 +208,15 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return link;
   }
 
-  /** Returns the connection for a call: that of the policy, or the only one. */
+  /** Returns the connection for a call: the choice of the policy, or the only connection. */
   for(room: LinkRoom, metadata: Uint8Array | undefined): ClientLink | undefined {
     return this.several ? this.next(room, metadata) : this.current;
   }
 
   /**
-   * Called when a call has come back to the queue. Without a connection, the owner is notified of the state
-   * again. With one, the call is sent there now, since no event of an idle connection would send it, and its
-   * own connection has ended.
+   * Called when the connection of a call has ended and the call is back in the queue. If another connection
+   * is ready, the call is sent there now, because an idle connection has no event that would send it.
+   * Otherwise the owner is notified of the state again.
    */
   reconsider(): void {
     if (this.current === undefined) this.#owner.onChange(this.state);
@@ -252,14 +253,14 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return this.#endpoints.some(({ state }) => state !== 'idle' && state !== 'failing');
   }
 
-  /** The following addresses are tried when it fails. */
+  /** Connects the first idle address of the list. When its attempt fails, the following one is tried. */
   #pick(now: boolean): void {
     if (this.#picked) return;
     if (now) for (const endpoint of this.#endpoints) endpoint.forgive();
     this.#endpoints.find(({ state }) => state === 'idle')?.connect();
   }
 
-  /** Called when the connections have been idle for long. */
+  /** Called when the connections were idle for a long time. Checks each of them with a ping. */
   verify(): void {
     for (const endpoint of this.#endpoints) endpoint.verify();
   }
@@ -280,7 +281,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   onChange(endpoint: Endpoint): void {
-    // The server of a lost connection may have moved.
+    // The server of a lost connection may have another address now.
     if (endpoint.state === 'idle' || endpoint.state === 'failing') this.#resolution?.refresh();
     this.#update();
   }
@@ -308,8 +309,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * One address may always be ejected, unless it is the last one; more only while fewer than a tenth of the
-   * connected ones are ejected.
+   * Returns whether an address may be ejected. One may always be ejected unless it is the last address;
+   * another one may be ejected only while fewer than a tenth of the connected addresses are ejected.
    */
   mayEject(): boolean {
     const ejected = this.#endpoints.filter(({ state }) => state === 'ejected').length;
@@ -318,7 +319,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return ejected === 0 || ejected < ejectedShareMax * connected;
   }
 
-  /** Returns whether a connection takes calls by its health check. */
+  /** Returns whether a connection takes calls according to its health check. */
   readonly #serves = (link: ClientLink): boolean => this.#health?.serves(link) ?? this.#health === undefined;
 
   #update(): void {
@@ -331,7 +332,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
         return serving.length === 0 ? [] : [new ReadyServer(server, serving)];
       });
     let ready = inState('ready');
-    // If all are ejected, use them: a bad answer is better than none.
+    // If all addresses are ejected, use them: a bad answer is better than no answer.
     if (ready.length === 0) ready = inState('ejected');
     this.ready = ready.flatMap(({ links }) => links);
     for (const { link } of this.#endpoints) if (link !== undefined) link.stale = this.#stale;

@@ -57,7 +57,7 @@ export interface EndpointOwner {
   readonly turns: Turns;
   side(): LocalSide;
   onChange(endpoint: Endpoint): void;
-  /** The address has been closed or retired, and its last connection has ended. */
+  /** Called when the address was closed or retired and its last connection has ended. */
   onGone(endpoint: Endpoint): void;
   /** Returns whether another address may be ejected. */
   mayEject(): boolean;
@@ -76,9 +76,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
   readonly #backoff: Backoff;
   #ejection: Backoff | undefined;
   readonly #silence = new Backoff(silenceMs, silenceMaxMs);
-  /** The connection whose server has been asked for a sign of life. */
+  /** The connection that sends nothing and was therefore pinged. */
   #silent: ClientLink | undefined;
-  /** When the last connection was left because of its silence. */
+  /** Time at which a connection was last left because the server was silent. */
   #silentAtMs = Number.NEGATIVE_INFINITY;
   readonly #upgrade: FabricUpgrade;
   /** All connections that have not ended, including draining ones. */
@@ -86,16 +86,16 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #attempt: Promise<void> | undefined;
   #abandon: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** The end of the pause, and whether the server has requested it. */
+  /** The end of the pause after a failed attempt. */
   #pauseEndMs = 0;
   #asked = false;
-  /** The beginning of a series of attempts after each of which the server has requested a pause. */
+  /** Start of a series of attempts, after each of which the server has requested a pause. */
   #askedSinceMs: number | undefined;
   /** The end of the last ejection. */
   #ejectionEndMs = 0;
   /**
-   * True when the last attempt has met a server that was shutting down. The next server may already be
-   * running, so one attempt is made without a pause.
+   * True when the server of the last attempt was shutting down. Its successor may already be running, so one
+   * more attempt is made without a pause.
    */
   #leftAtOnce = false;
   /** True when the server has refused the last connection after its handshake. */
@@ -121,22 +121,22 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * True when the server has requested a retry within the time limit of an attempt: the address counts as
-   * connecting then.
+   * True when the server has requested a retry within the time limit of an attempt. The address then counts
+   * as connecting.
    */
   get comesAgain(): boolean {
     if (this.state !== 'failing' || this.#askedSinceMs === undefined) return false;
     return this.#pauseEndMs < this.#askedSinceMs + this.#owner.settings.connectTimeoutMs;
   }
 
-  /** The end of the pause after a failed attempt. */
+  /** Ends the pause after a failed attempt. */
   forgive(): void {
     if (this.state !== 'failing') return;
     clearTimeout(this.#timer);
     this.state = 'idle';
   }
 
-  /** Called when callers begin to wait, until their deadlines: shortens a long pause. */
+  /** Called with the deadlines of callers that begin to wait. Shortens a long pause. */
   hurry(deadlines: Deadlines): void {
     if (this.state !== 'failing' || this.#asked) return;
     const nowMs = clockMs();
@@ -151,13 +151,13 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (this.#gone !== undefined || this.#attempt !== undefined || this.link !== undefined) return;
     clearTimeout(this.#timer);
     this.#askedSinceMs ??= clockMs();
-    // Begin asynchronously: an early error must not end the attempt before it is stored. In the root context,
-    // since the connection, its events and its timers serve other callers, too.
+    // Begin asynchronously, so that an early error cannot end the attempt before it is stored. Use the root
+    // context, because the connection, its events and its timers serve other callers, too.
     this.#attempt = inRoot(() => Promise.resolve().then(() => this.#connect()));
     this.#set('connecting');
   }
 
-  /** The connection has been idle for long: calls use it again only after the server has answered a ping. */
+  /** Checks a connection after a long idle time: calls use it again when the server has answered a ping. */
   verify(): void {
     const { link } = this;
     if (link === undefined || this.state !== 'ready' || !link.pings) return;
@@ -165,14 +165,14 @@ export class Endpoint implements ClientLinkOwner, Watched {
     link.ping(verifyTimeoutMs, () => link.close(`no answer to a ping within ${verifyTimeoutMs} ms`));
   }
 
-  /** The address is no longer one of the channel's; calls in flight finish. */
+  /** Called when the address is no longer in the channel's list. Calls in flight finish. */
   retire(): void {
     this.#leave('the address is no longer in use');
     this.link?.drain();
     if (this.#links.size === 0) this.#owner.onGone(this);
   }
 
-  /** Resolves when its connections have ended, or after a time limit. */
+  /** Resolves when the connections of this address have ended, or after a time limit. */
   async close(reason: string): Promise<void> {
     const attempt = this.#attempt;
     this.#leave(reason);
@@ -217,9 +217,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Asks the server for a sign of life, since its handlers may only be slow. Without an answer, new calls use
-   * a new connection, while calls under way stay on this one, since the server may only have been busy. A
-   * connection without pings belongs to a client that serves, and only that client can replace it.
+   * Pings the server, because perhaps only its handlers are slow. Without an answer, new calls use a new
+   * connection; calls under way stay on the old one, because the server may only be busy. A connection
+   * without pings belongs to a client that serves (reverse/), and only that client can replace it.
    */
   onSilence(link: ClientLink): void {
     if (this.link !== link || this.state !== 'ready' || !link.pings || this.#silent === link) return;
@@ -238,8 +238,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Ejects the address for a while. Returns false when it takes no calls now, or when too many others are
-   * ejected.
+   * Ejects the address for a while. Returns false when the address takes no calls now, or when too many other
+   * addresses are ejected.
    */
   eject(): boolean {
     const { link } = this;
@@ -301,7 +301,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Must be called in the same callback in which the session has connected, since events arrive from then on.
+   * Must be called in the callback in which the session has connected, because events may arrive at once.
    */
   #adopt({ link, connection }: ReadyConnection): ClientLink {
     const { queue, settings } = this.#owner;
@@ -349,7 +349,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
       this.#set(this.link === undefined ? 'idle' : 'ready');
       return;
     }
-    // An overloaded server says when to retry; keep that time without jitter.
+    // An overloaded server says when to retry; that pause is used without jitter.
     const asked = pushback(error);
     this.#asked = typeof asked === 'number';
     if (!this.#asked) this.#askedSinceMs = undefined;

@@ -1,8 +1,8 @@
 /**
- * Health checks of the servers of a channel, as in gRPC (A17): each connection has a stream on which the
- * server says whether it serves. A connection takes calls while the last answer says so. Servers without a
- * health service count as serving. When the stream fails, the server does not serve until a new one says so.
- * Owned by the connections of a channel, on their JS thread.
+ * Health checks of the servers of a channel, as in gRPC (A17). Each connection has a stream on which the
+ * server reports whether it serves. The connection takes calls while the last report is SERVING. A server
+ * without a health service counts as serving. When the stream fails, the connection takes no calls until a
+ * new stream reports SERVING. Owned by the connections of a channel, on their JS thread.
  */
 import { unavailable } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -15,7 +15,7 @@ import { ClientStream, type StreamHost } from '../stream/client-stream.ts';
 import { Backoff } from './backoff.ts';
 import type { ClientLink } from './client-link.ts';
 
-/** Opens its streams on one connection, or refuses them. */
+/** Opens the streams of a health check on one connection, or refuses them when no stream slot is free. */
 class LinkHost implements StreamHost {
   readonly #link: ClientLink;
 
@@ -63,7 +63,7 @@ class HealthWatch {
   }
 
   #begin(): void {
-    // In the root context, since the stream serves all callers.
+    // Use the root context, because the stream serves all callers.
     inRoot(() => void this.#read());
   }
 
@@ -110,7 +110,7 @@ export class HealthWatches {
   readonly #onChange: () => void;
   readonly #watches = new Map<ClientLink, HealthWatch>();
 
-  /** Throws a TypeError for a health check that has not been made by `healthCheck()`. */
+  /** Throws a TypeError when `check` is not a result of `healthCheck()`. */
   constructor(check: HealthCheck, settings: HealthSettings, onChange: () => void) {
     if (typeof check?.serves !== 'function' || check.method?.responseStream !== true)
       throw new TypeError('createChannel: healthCheck: give what healthCheck() of rdma-rpc/health returns');
@@ -148,7 +148,7 @@ export class HealthWatches {
     }
   }
 
-  /** Whether the server of a connection serves; undefined until its first answer. */
+  /** Returns whether the server of a connection serves; undefined until its first answer. */
   serves(link: ClientLink): boolean | undefined {
     return this.#watches.get(link)?.serves;
   }
@@ -159,7 +159,7 @@ export class HealthWatches {
     return false;
   }
 
-  /** Why no server takes calls; undefined when health is not the reason. */
+  /** The error for calls when no server is healthy; undefined when health is not the reason. */
   get error(): RpcError | undefined {
     if (this.#watches.size === 0) return undefined;
     return unavailable(`the health service of ${this.#watches.size} connected server(s) says NOT_SERVING`);

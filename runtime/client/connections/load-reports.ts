@@ -13,7 +13,7 @@ import type { ClientLink } from './client-link.ts';
 
 const key = keyOf(loadReportKey).bytes;
 
-/** Reads the reports of a connection from now on. Does nothing when that is done already. */
+/** Begins to read the reports of a connection. Does nothing when they are already read. */
 export function takeReports(link: ClientLink, settings: LoadReportSettings): void {
   if (link.loads !== undefined) return;
   const { context, target } = link.connection;

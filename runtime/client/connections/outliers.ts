@@ -77,7 +77,7 @@ export class Outliers {
     this.#addresses = addresses;
   }
 
-  /** Called when calls are made. */
+  /** Called when calls are made; starts the timer. */
   wake(): void {
     const { intervalMs } = this.#owner.settings.outlierDetection;
     if (this.#timer === undefined && intervalMs > 0) {

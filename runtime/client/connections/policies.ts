@@ -24,13 +24,13 @@ export const policyNames = [
 ] as const;
 export type PolicyName = (typeof policyNames)[number];
 
-/** Which calls belong together with `loadBalancing: 'consistent-hash'`, and how far. */
+/** Options of `loadBalancing: 'consistent-hash'`, which sends calls with the same key to the same server. */
 export interface ConsistentHash {
   /** Name of the metadata key; calls with the same value go to the same server. Required. */
   readonly metadataKey?: string;
   /**
-   * A server takes calls of its keys up to this multiple of its share of the calls in flight; further ones
-   * go to the next server of the ring. Default 1.25.
+   * A server takes the calls of its keys until it has this multiple of its share of the calls in flight.
+   * Further calls go to the next server of the ring. Default 1.25.
    */
   readonly maxLoad?: number;
 }
@@ -42,11 +42,11 @@ export const consistentHashRules: OptionRules = {
 
 /** How the reports of servers become weights with `loadBalancing: 'weighted-round-robin'`. */
 export interface LoadReports {
-  /** How long reports must have come over a connection before they count. Default 10 000. */
+  /** Time in ms for which reports must have come over a connection before they count. Default 10 000. */
   readonly blackoutMs?: number;
-  /** How long reports must be missing until the last one no longer counts. Default 180 000. */
+  /** Time in ms after which the last report no longer counts. Default 180 000. */
   readonly expirationMs?: number;
-  /** How often weights are computed from them. Default 1000. */
+  /** Interval in ms at which weights are computed from the reports. Default 1000. */
   readonly updateMs?: number;
   /** How much the share of failed calls adds to the utilization of a server. Default 1. */
   readonly errorPenalty?: number;
@@ -68,7 +68,7 @@ export interface PolicySettings {
   readonly connectionsPerAddress: number;
 }
 
-/** Throws a TypeError when policy and options of consistent hashing do not fit. */
+/** Throws a TypeError when the policy and the other options do not fit together. */
 export function checkPolicy(what: string, settings: PolicySettings): void {
   const { loadBalancing, consistentHash, connectionsPerAddress } = settings;
   const { metadataKey } = consistentHash;
@@ -85,7 +85,10 @@ export function checkPolicy(what: string, settings: PolicySettings): void {
     );
 }
 
-/** Calls with the same key stay in the same zone, so that no key has a server in each of two zones. */
+/**
+ * Returns the function that draws the zone of a call. With consistent hashing the draw depends on the key, so
+ * that all calls with one key go to the same zone.
+ */
 function drawOf({ loadBalancing, consistentHash }: PolicySettings, random: () => number): Draw {
   if (loadBalancing !== 'consistent-hash') return random;
   const key = keyOf(consistentHash.metadataKey).bytes;

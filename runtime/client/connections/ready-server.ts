@@ -1,5 +1,5 @@
 /**
- * A server that takes calls, as a policy sees it, with its connections: one, or up to
+ * A server that takes calls, as a policy sees it. It has one connection or more, up to
  * `connectionsPerAddress`. Created by the connections of a channel, on their JS thread.
  */
 import type { Reporting } from '../balancing/by-reports.ts';
@@ -54,7 +54,7 @@ function ofServers(room: LinkRoom): Room<ReadyServer> {
 const callRoom = ofServers(takesCall);
 const streamRoom = ofServers(takesStream);
 
-/** Returns the same for servers, without creating a function for each call. */
+/** Like `ofServers`, but creates the function for each `room` only once and not for each call. */
 export function serverRoom(room: LinkRoom): Room<ReadyServer> {
   return room === takesCall ? callRoom : streamRoom;
 }

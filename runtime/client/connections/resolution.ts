@@ -1,8 +1,8 @@
 /**
- * Keeps the addresses of a channel up to date: calls its resolver when the channel connects and after a
- * connection was lost, one call at a time and at most every `resolveMinMs`, and takes the lists that the
- * resolver pushes. After a failure the known addresses stay in use, and the resolver is asked again, after
- * growing pauses, while the channel is connected or a caller waits. Owned by a channel.
+ * Keeps the addresses of a channel up to date. It calls the channel's resolver when the channel connects and
+ * when a connection was lost, one call at a time and at most one every `resolveMinMs`. It also takes the
+ * lists that the resolver pushes. After a failure the known addresses stay in use; while the channel is
+ * connected or a caller waits, the resolver is called again after growing pauses. Owned by a channel.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -49,9 +49,9 @@ export class Resolution {
   #abandon: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lastMs = Number.NEGATIVE_INFINITY;
-  /** True when another resolution was requested during a running one, whose answer may be outdated. */
+  /** True when a resolution was requested during a running one, because the running one may be outdated. */
   #again = false;
-  /** Number of lists that the resolver has pushed: an answer that was under way then is outdated. */
+  /** Number of lists that the resolver has pushed. An answer is outdated if it changed during the call. */
   #pushed = 0;
   #closed = false;
 
@@ -63,7 +63,7 @@ export class Resolution {
     this.#backoff = new Backoff(settings.backoffMs, settings.backoffMaxMs);
     let created = false;
     const onChange: Parameters<NonNullable<Resolver['watch']>>[0] = (servers) => {
-      // The owner of a resolver that calls back at once is not complete yet.
+      // If the resolver calls back within `watch`, the constructor of the owner has not finished yet.
       if (created) this.#changed(servers);
       else queueMicrotask(() => this.#changed(servers));
     };
@@ -176,7 +176,8 @@ export class Resolution {
   }
 
   /**
-   * Resolves with the resolver's answer, within `connectTimeoutMs` even if the resolver ignores its signal.
+   * Resolves with the resolver's answer. Rejects after `connectTimeoutMs` even if the resolver ignores its
+   * signal.
    */
   async #answer(): Promise<readonly (string | ServerAddress)[]> {
     const { connectTimeoutMs } = this.#settings;

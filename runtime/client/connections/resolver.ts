@@ -1,6 +1,6 @@
 /**
- * The interface of a source of addresses: DNS (resolvers/), or a source of the application (etcd, Consul, a
- * file). Called by resolution.ts, in the root context of its thread.
+ * The interface of a source of addresses, which is DNS (resolvers/) or a source of the application such as
+ * etcd, Consul or a file. Called by resolution.ts, in the root context of its thread.
  */
 import type { ServerAddress } from './servers.ts';
 

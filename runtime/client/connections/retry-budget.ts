@@ -1,6 +1,7 @@
 /**
- * The retry budget: a bucket of tokens that failures take from and successes fill slowly. When most calls
- * fail, retries would only add load. One per channel; only calls with retry count.
+ * The retry budget: a bucket of tokens. Each failure takes a token, and each success adds a part of one. When
+ * most calls fail, the bucket gets less than half full and nothing is retried, since retries would only add
+ * load. Each channel has one budget; only calls with the option `retry` or `hedging` count.
  */
 import { retryTokenPerSuccess, retryTokens } from './limits.ts';
 
@@ -9,7 +10,7 @@ export class RetryBudget {
   #perSuccess: number = retryTokenPerSuccess;
   #tokens: number = retryTokens;
 
-  /** Replaces the size of the bucket and what a success adds; the bucket keeps its share of tokens. */
+  /** Changes the size of the bucket and the part that a success adds. The bucket stays as full as it was. */
   resize(max: number, perSuccess: number): void {
     this.#tokens *= max / this.#max;
     this.#max = max;

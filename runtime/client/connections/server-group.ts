@@ -1,6 +1,6 @@
 /**
- * One server of a channel with its connections: one, or several with `connectionsPerAddress`, for a server
- * whose worker threads share an address. Created by the connections of a channel for each list.
+ * One server of a channel with its connections. A server whose worker threads share an address has several
+ * connections (option `connectionsPerAddress`). Created by the connections of a channel for each list.
  */
 import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
@@ -11,7 +11,7 @@ import type { Server } from './servers.ts';
 /** The current state of one address of a channel. */
 export interface AddressSummary {
   readonly address: string;
-  /** Its share of the calls in relation to the weights of the other addresses; 1 by default. */
+  /** Its share of the calls, relative to the weights of the other addresses. Default 1. */
   readonly weight: number;
   readonly zone: string | undefined;
   /** Its other addresses, as the list or the resolver gave them. */
@@ -20,19 +20,21 @@ export interface AddressSummary {
   readonly door: string | undefined;
   readonly attributes: Readonly<Record<string, string>> | undefined;
   /**
-   * True when it comes from an earlier answer of the resolver, because the last one has failed or was empty.
+   * True when the last answer of the resolver was an error or empty, so that this address comes from an
+   * earlier answer.
    */
   readonly stale: boolean;
   /**
-   * `ejected`: connected, but not used for a while because of bad answers. `unhealthy`: connected, but its
-   * health service does not say that it serves. With several connections, the best of their states.
+   * The state of the connection, or with several connections the best of their states. `ejected` means that
+   * the address is connected but not used for a while because of bad answers. `unhealthy` means that it is
+   * connected but its health service does not report SERVING.
    */
   readonly state: EndpointState | 'unhealthy';
   /** Why the last attempt to connect failed; undefined after a success. */
   readonly error: RpcError | undefined;
 }
 
-/** The states of an endpoint, the best first. */
+/** The states of an endpoint, from the best to the worst. */
 const order: readonly EndpointState[] = ['ready', 'verifying', 'connecting', 'idle', 'ejected', 'failing'];
 
 export interface ServerGroup {
@@ -60,8 +62,8 @@ export function summaryOf(
 }
 
 /**
- * Returns the endpoints of each server, `each` of them: known ones where there are some, which are removed
- * from `known`, and new ones by `make`.
+ * Returns a group for each server, with `each` endpoints. Endpoints of the same address in `known` are used
+ * first and are removed from `known`; `make` creates the missing ones.
  */
 export function grouped(
   servers: readonly Server[],

@@ -1,19 +1,19 @@
 /**
- * The servers of a channel: their addresses, with what a list or a resolver says about each, and the checks
- * of both. Used when a channel is created, and for each answer of a resolver.
+ * The servers of a channel: their addresses with weight, zone and attributes, which come from a list or a
+ * resolver, and the checks of these. Used when a channel is created, and for each answer of a resolver.
  */
 import { disown } from '../../codec/disown.ts';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
 import type { Listed } from '../balancing/policy.ts';
 import * as limits from './limits.ts';
 
-/** An address with what a policy or an application should know about it. */
+/** The address of a server, with facts about it for load-balancing policies and for the application. */
 export interface ServerAddress {
   /** `host:port`, `[ipv6]:port` or `unix:/path`. */
   readonly address: string;
   /**
-   * Its share of the calls in relation to the weights of the other addresses, from 0.001 to 1,000,000.
-   * Default 1.
+   * Its share of the calls, relative to the weights of the other addresses. From 0.001 to 1,000,000, default
+   * 1.
    */
   readonly weight?: number | undefined;
   /** Where the server is, such as a rack or an availability zone; see the option `zone` of channels. */
@@ -28,10 +28,10 @@ export interface ServerAddress {
   readonly attributes?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The same, checked and with the default weight. */
+/** A ServerAddress that was checked, with the default weight if it had none. */
 export type Server = ServerAddress & Listed;
 
-/** Returns a copy, so that a list that the application changes later is not half of another answer. */
+/** Checks and copies the attributes, so that later changes by the application have no effect here. */
 function checkedAttributes(where: string, given: unknown): Readonly<Record<string, string>> | undefined {
   if (given === undefined) return undefined;
   if (typeof given !== 'object' || given === null || Symbol.iterator in given)

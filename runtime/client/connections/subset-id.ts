@@ -1,12 +1,12 @@
 /**
- * The subset of a channel's servers: its options, their checks, and the id of this client. Used by the
- * connections of a channel.
+ * The options of the subset of servers that a channel uses, their checks, and the id of this client. Used by
+ * the connections of a channel.
  */
 import { randomUUID } from 'node:crypto';
 import type { OptionRules } from '../../core/options.ts';
 import * as limits from './limits.ts';
 
-/** How many of the servers a channel uses, and by which id it chooses them. */
+/** The number of servers that a channel uses, and the id by which it chooses them. */
 export interface Subset {
   /** Number of servers that this channel connects to. Default 0 for all. */
   readonly size?: number;

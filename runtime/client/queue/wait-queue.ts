@@ -122,7 +122,7 @@ export class WaitQueue<Entry extends Waiter> {
     }
     const fate = this.#fate;
     this.#fate = undefined;
-    // If the head was sent, drop an error that occurred while it was being sent: the receiver of the entry
+    // If the head was sent, drop an error that occurred while it was being sent. The receiver of the entry
     // checks signal and deadline once more, and closing the channel ends the connection, too.
     if (started) this.remove(entry);
     else if (fate !== undefined) this.fail(entry, fate);

@@ -1,6 +1,6 @@
 /**
- * Queries to DNS servers that say how long an answer is valid. The system's own lookup (getaddrinfo) knows
- * the hosts file and search domains, but no times. Used by dns.ts and srv.ts.
+ * Queries to DNS servers, whose answers have a time to live (TTL). The system's own lookup (getaddrinfo) uses
+ * the hosts file and search domains but returns no TTL. Used by dns.ts and srv.ts.
  */
 import { NODATA, NOTFOUND, type SrvRecord } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
@@ -10,14 +10,14 @@ import { dnsTimeoutMs, dnsTries } from '../connections/limits.ts';
 
 export interface Found {
   readonly addresses: readonly string[];
-  /** Infinity when DNS does not say. */
+  /** How long the answer is valid; Infinity when it came without a TTL. */
   readonly ttlMs: number;
 }
 
-/** Errors that are answers: there is no such record, or no such name. */
+/** Codes of errors that are valid answers: the name does not exist, or it has no record of that type. */
 const none: readonly string[] = [NODATA, NOTFOUND];
 
-/** One transaction with the DNS servers of the system, or with one that was given as `ip` or `ip:port`. */
+/** The queries of one resolution, to the DNS servers of the system or to `server`, an `ip` or `ip:port`. */
 export class DnsQueries {
   readonly #resolver: Resolver;
 
@@ -30,8 +30,9 @@ export class DnsQueries {
   }
 
   /**
-   * Returns the A and AAAA records of a name. Rejects only when there is no address: many DNS servers answer
-   * one of the two questions with an error, and know the other.
+   * Returns the addresses of the A and AAAA records of a name. Rejects only when both queries give no
+   * address, because many DNS servers answer one of the two queries with an error although the other
+   * succeeds.
    */
   async addresses(host: string): Promise<Found> {
     if (isIP(host) !== 0) return { addresses: [host], ttlMs: Number.POSITIVE_INFINITY };
@@ -52,7 +53,7 @@ export class DnsQueries {
     return this.#resolver.resolveSrv(name);
   }
 
-  /** Returns the error that says most: that a server has failed rather than that it has no such record. */
+  /** Returns the most useful error: an error of the server comes before an answer that there is no record. */
   #worst(answers: readonly PromiseSettledResult<unknown>[], host: string): unknown {
     const errors = answers.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
     const isNone = (error: unknown): boolean => none.includes((error as NodeJS.ErrnoException).code ?? '');

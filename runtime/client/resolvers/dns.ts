@@ -1,7 +1,7 @@
 /**
- * The targets `dns:///host:port` and `dns://SERVER/host:port`: all addresses of a name. The first asks the
- * system, whose rules know the hosts file and search domains, and DNS only for the time that the answer is
- * valid. The second asks that DNS server alone. Used when a channel is created.
+ * The targets `dns:///host:port` and `dns://SERVER/host:port`, which stand for all addresses of a name. The
+ * first form asks the system, which uses the hosts file and search domains, and asks DNS only for the TTL of
+ * the answer. The second form asks only the DNS server SERVER. Used when a channel is created.
  */
 import { lookup } from 'node:dns/promises';
 import { formatAddress } from '../../control/socket/address.ts';
@@ -9,18 +9,18 @@ import type { Resolver } from '../connections/resolver.ts';
 import { DnsQueries, type Found } from './dns-queries.ts';
 import { timedResolver } from './timed.ts';
 
-/** Returns the addresses by the rules of the system, and the TTL if DNS has the same name. */
+/** Returns the addresses that the system finds, with the TTL of DNS when DNS has the same addresses. */
 export async function systemLookup(queries: DnsQueries, host: string): Promise<Found> {
   const asked = queries.addresses(host).catch(() => undefined);
   const found = await lookup(host, { all: true });
   const addresses = found.map(({ address }) => address);
   const known = await asked;
-  // A name of the hosts file, or one with a search domain, may be another name for DNS.
+  // A name in the hosts file or with a search domain may be unknown to DNS, or have other addresses there.
   const same = known !== undefined && addresses.every((each) => known.addresses.includes(each));
   return { addresses, ttlMs: same ? known.ttlMs : Number.POSITIVE_INFINITY };
 }
 
-/** `server` is the DNS server as `ip` or `ip:port`; undefined for the rules of the system. */
+/** `server` is the DNS server as `ip` or `ip:port`; undefined to ask the system. */
 export function dnsResolver(host: string, port: number, server: string | undefined): Resolver {
   return timedResolver(async (signal) => {
     const queries = new DnsQueries(server, signal);

@@ -1,6 +1,7 @@
 /**
- * The targets `srv:///_service._proto.name` and `srv://SERVER/_service._proto.name`: the servers that SRV
- * records name (RFC 2782), with their ports and weights. Used when a channel is created.
+ * The targets `srv:///_service._proto.name` and `srv://SERVER/_service._proto.name`, which stand for the
+ * servers of the SRV records of that name (RFC 2782), with their ports and weights. Used when a channel is
+ * created.
  */
 import type { SrvRecord } from 'node:dns';
 import { formatAddress } from '../../control/socket/address.ts';
@@ -10,12 +11,12 @@ import { systemLookup } from './dns.ts';
 import { DnsQueries, type Found } from './dns-queries.ts';
 import { timedResolver } from './timed.ts';
 
-/** Weight of a record of weight 0 beside records with weights: "a very small chance" in RFC 2782. */
+/** Stands for weight 0 when other records have weights: RFC 2782 demands "a very small chance" for it. */
 const smallWeight = 0.01;
 
 /**
- * Returns the servers of one priority. A target with several addresses shares its weight among them. Targets
- * without an address are left out; rejects when none has one.
+ * Returns the servers of one priority. When a target has several addresses, its weight is divided among them.
+ * Targets without an address are left out; rejects when no target has an address.
  */
 async function serversOf(
   records: readonly SrvRecord[],
@@ -43,13 +44,13 @@ async function serversOf(
   return { servers, ttlMs };
 }
 
-/** `server` is the DNS server as `ip` or `ip:port`; undefined for those of the system. */
+/** `server` is the DNS server as `ip` or `ip:port`; undefined for the DNS servers of the system. */
 export function srvResolver(name: string, server: string | undefined): Resolver {
   return timedResolver(async (signal) => {
     const queries = new DnsQueries(server, signal);
     const find = (host: string): Promise<Found> =>
       server === undefined ? systemLookup(queries, host) : queries.addresses(host);
-    // A target of "." says that the service is not available here.
+    // RFC 2782: a target of "." means that the service is not available at this domain.
     const records = (await queries.services(name)).filter(
       ({ name: target }) => target !== '' && target !== '.',
     );

@@ -1,6 +1,6 @@
 /**
- * A resolver whose answers are valid for a time, after which the channel resolves again. Used for DNS; its
- * timer does not keep the process alive.
+ * A resolver whose answers are valid for a limited time. When that time is over, the channel resolves again.
+ * The timer does not keep the process alive. Used for DNS.
  */
 import { inRoot } from '../../core/scopes.ts';
 import { dnsRefreshMs } from '../connections/limits.ts';
@@ -13,7 +13,7 @@ export interface Timed {
   readonly ttlMs: number;
 }
 
-/** `ask` is one query of the source. */
+/** `ask` makes one query to the source. */
 export function timedResolver(ask: (signal: AbortSignal) => Promise<Timed>): Resolver {
   let again: (() => void) | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -21,7 +21,7 @@ export function timedResolver(ask: (signal: AbortSignal) => Promise<Timed>): Res
     async resolve(signal) {
       clearTimeout(timer);
       const { servers, ttlMs } = await ask(signal);
-      // Undefined when the channel was closed meanwhile.
+      // `again` is undefined when the channel was closed during the query.
       if (again !== undefined) {
         const { min, max, default: unknown } = dnsRefreshMs;
         const ms = ttlMs === Number.POSITIVE_INFINITY ? unknown : Math.min(Math.max(ttlMs, min), max);

@@ -1,9 +1,9 @@
 /**
- * Determines why a session has ended, from what this side has observed and from what the server says on the
- * control connection. When the server has ended the session, the reason is in its message. However, this side
- * often notices first that the queue pair has ended, and the queue pair gives no reason. Therefore the calls
- * do not fail before the control connection has ended, too, which takes milliseconds. When this side has
- * ended the session, the calls fail at once. Owned by a client session, on its JS thread.
+ * Determines why a session has ended, from the observations of this side and from the server's messages on
+ * the control connection. When the server has ended the session, the reason is in its message. However, this
+ * side often notices first that the queue pair has ended, and the queue pair gives no reason. Therefore the
+ * calls do not fail before the control connection has ended, too, which takes milliseconds. When this side
+ * has ended the session, the calls fail at once. Owned by a client session, on its JS thread.
  */
 
 import { warnOfFault } from '../../core/warnings.ts';

@@ -274,7 +274,7 @@ export class ClientStreams implements PartEvents {
     this.#listener.onRejected();
   }
 
-  /** Removes a stream that has ended or will be opened again. Nothing of the stream is in flight. */
+  /** Removes a stream that has ended or will be opened again. No frame of the stream is in flight. */
   leave(stream: StreamRow): void {
     this.#open.delete(stream.number);
     this.stalled.delete(stream);

@@ -1,6 +1,6 @@
 /**
- * The end of a client's stream. The next action of the stream depends on its state and on what is still in
- * flight. The application gets the end when nothing can touch the application's memory any more and
+ * The end of a client's stream. The next action of the stream depends on its state and on the frames that are
+ * still in flight. The application gets the end when nothing can touch the application's memory any more and
  * everything that it waits for has arrived. The session releases the stream when no frame of the stream is in
  * flight.
  *

@@ -3,8 +3,8 @@ import type { Registry } from '../wkt/any.ts';
 
 export interface JsonWriteOptions {
   /**
-   * Also writes fields without presence that have their default value, empty lists and empty maps. Default
-   * false.
+   * Writes fields without presence even when they have their default value, and also empty lists and empty
+   * maps. Default false.
    */
   readonly alwaysEmitImplicit?: boolean;
   /** Uses the names of the .proto instead of lowerCamelCase ones. Default false. */

@@ -87,7 +87,7 @@ function map(field: Field, json: JsonValue, options: JsonReadOptions, path: stri
   return result;
 }
 
-/** Reads the value of a field. Returns undefined when the JSON stands for its absence. */
+/** Reads the value of a field. Returns undefined when the JSON means that the value is absent. */
 export function readValue(
   field: Field,
   json: JsonValue,
@@ -95,7 +95,7 @@ export function readValue(
   path: string,
   depth: number,
 ): unknown {
-  // `null` means absence, except where the field's type has a null of its own.
+  // `null` means absence, unless the field's type has its own null.
   if (json === null && (!holdsNull(field) || field.presence === 'repeated' || field.presence === 'map'))
     return undefined;
   const read = field.presence === 'repeated' ? list : field.presence === 'map' ? map : single;

@@ -1,7 +1,7 @@
 /**
- * A base class for private fields on objects that were created elsewhere. Other code sees such a field
- * neither as a property nor in a copy. A WeakMap would cost eight times as much, and more again in each
- * garbage collection.
+ * A base class for private fields on objects that were created elsewhere. Other code does not see such a
+ * field as a property or in a copy. A WeakMap would cost eight times as much, and more again in each garbage
+ * collection.
  */
 
 /**

@@ -55,7 +55,7 @@ export function putNumber<V>(source: Source, map: { [key: number]: V }, key: num
 export function numberKey(key: number | string, field: string): number {
   const text = key as string;
   const { length } = text;
-  // An empty key gives NaN, which is neither a sign nor a digit.
+  // An empty key gives NaN, which the following code rejects as it is not a digit or a sign.
   const sign = text.charCodeAt(0);
   let number = sign - 48;
   let i = 1;

@@ -91,7 +91,7 @@ export function readMessage(source: Source, at: number, depth: number, typeName:
   } else if (depth > nestingMax) source.fail(at, `messages are nested more than ${nestingMax} deep`);
 }
 
-/** Checks at the end of a message that the last value ends where the message does. */
+/** Checks that the last value of a message ends exactly at the end of the message. */
 export function readEnd(source: Source, at: number, end: number): void {
   if (at !== end) source.fail(end, 'truncated: a field runs past the end of its message');
 }

@@ -28,7 +28,7 @@ export function sizeString(text: unknown): number {
 }
 
 export function sizeBytes(value: unknown, writer: Writer): number {
-  // Accepts any typed array: the encoder refuses one that does not belong to the field.
+  // Accepts any typed array, because the encoder refuses an array of the wrong type.
   if (!ArrayBuffer.isView(value)) return 0;
   const length = byteLengthOf(value);
   if (length >= writer.gatherBytes && length !== 0 && writer.planned < outOfLineMax) {

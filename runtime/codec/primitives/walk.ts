@@ -38,7 +38,7 @@ export function skipUnknown(source: Source, at: number, end: number, depth: numb
   skipField(source, source.tag >>> 0, at, end, depth);
 }
 
-/** Checks at the end of a message that the last value ends where the message does. */
+/** Checks that the last value of a message ends exactly at the end of the message. */
 export function leaveMessage(source: Source, end: number): void {
   leave(source, source.at, end);
 }

@@ -9,8 +9,7 @@ export interface TextWriteOptions {
    */
   readonly registry?: Registry;
   /**
-   * Also writes the unknown fields that a message has kept, by number. They cannot be parsed again. Default
-   * false.
+   * Writes the unknown fields that a message has kept, by number. They cannot be parsed again. Default false.
    */
   readonly unknownFields?: boolean;
   /**

@@ -2,7 +2,7 @@
  * Converts Timestamps and Durations to and from `Temporal.Instant` and `Temporal.Duration`. The conversion is
  * exact, because all of them count nanoseconds. Applications use it. Temporal is that of the runtime (Node
  * has it from version 26 on) or a polyfill passed as an argument. Applications that do not call these
- * functions need neither. The types need no `lib` setting of the compiler.
+ * functions need no Temporal. The types need no `lib` setting of the compiler.
  */
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';

@@ -53,7 +53,8 @@ export interface BindingOffer {
   /** Feature bits for hello or welcome. */
   readonly features: number;
   /**
-   * This side's share of the key, sent in the same frame. Set only where a connection without TLS is private.
+   * This side's share of the key, sent in the same frame. Set only on connections that are private without
+   * TLS.
    */
   readonly secret?: Uint8Array;
   /**
@@ -128,8 +129,8 @@ export class BoundAttempt {
   }
 
   /**
-   * Returns the keys by which the session encrypts what it sends and decrypts what it receives, in the order
-   * that native code expects.
+   * Returns the keys with which the session encrypts the bytes that it sends and decrypts the bytes that it
+   * receives, in the order that native code expects.
    */
   sealKeys(role: 'client' | 'server'): Uint8Array {
     const other = role === 'client' ? 'server' : 'client';

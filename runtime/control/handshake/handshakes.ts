@@ -37,7 +37,7 @@ export class Handshakes {
   readonly #open = new Map<Link, Handshake>();
   readonly #unadmitted: Unadmitted<Link>;
   readonly #silent: Silent<Link>;
-  /** Connections about which `authenticate` is deciding. */
+  /** Connections that wait for a decision of `authenticate`. */
   readonly #asked: Silent<Link>;
   readonly #limiter: HandshakeLimiter<Link>;
   /** Limiter for connections that `authenticate` has admitted. */

@@ -36,7 +36,7 @@ export class RankedQueue<T, W> {
     for (const queue of this.#byRank) queue.delete(one);
   }
 
-  /** Removes and returns the connection whose turn it is. Returns undefined when no connection waits. */
+  /** Removes and returns the connection that is next. Returns undefined when no connection waits. */
   next(): Waiting<T, W> | undefined {
     if (this.size() === 0) return undefined;
     const isLast = ++this.#turns % lastRankEvery === 0;

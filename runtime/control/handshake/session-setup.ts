@@ -105,7 +105,7 @@ export interface Prepared {
   readonly protection: Protection;
 }
 
-/** Returns what a session may send to a peer with these features. */
+/** Returns the kinds of frames that a session may send to a peer with these features. */
 export const peerTakes = (features: number): { peerTakesSegments: boolean; peerTakesInline: boolean } => ({
   peerTakesSegments: (features & feature.segments) !== 0,
   peerTakesInline: (features & feature.inlineEntries) !== 0,

@@ -12,8 +12,8 @@ interface AddressConnections<T> {
   /** Connections whose peer must send its hello, or continue with TLS. */
   readonly begun: Silent<T>;
   /**
-   * Connections about which `authenticate` is deciding. The decision may take long, so these connections are
-   * closed only when `begun` is empty.
+   * Connections that wait for a decision of `authenticate`. The decision may take long, so these connections
+   * are closed only when `begun` is empty.
    */
   readonly asked: Silent<T>;
 }

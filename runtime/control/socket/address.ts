@@ -17,7 +17,8 @@ function bad(text: unknown, why: string): TypeError {
 }
 
 /**
- * Parses an address. Throws a TypeError that says what is wrong with it. Port 0 is allowed (for listening).
+ * Parses an address. Throws a TypeError with the reason when it is invalid. Port 0 is allowed (for
+ * listening).
  */
 export function parseAddress(text: string): Address {
   if (typeof text !== 'string') throw bad(text, 'not a string');

@@ -210,8 +210,8 @@ function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFi
 }
 
 /**
- * Listens in a folder that only this user can enter, so that nobody connects before the permissions of the
- * socket are set.
+ * Listens in a folder that only this user can enter, so that no other user connects before the permissions of
+ * the socket are set.
  */
 async function listenHidden(
   path: string,

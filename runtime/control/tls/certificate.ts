@@ -43,7 +43,7 @@ type Names = Pick<X509Certificate, 'subject' | 'subjectAltName' | 'ca'>;
  * The certificate of the other end in the form that TLS has parsed. An X509Certificate takes eight times as
  * long to create. Moreover getPeerX509Certificate() leaks memory in Node 20, which never frees the
  * intermediate certificates that were sent with the certificate. An X509Certificate is therefore created only
- * where it is needed.
+ * when it is needed.
  */
 export class SeenCertificate implements Names {
   readonly #seen: PeerCertificate;

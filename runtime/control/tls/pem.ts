@@ -1,6 +1,6 @@
 /**
- * Checks the PEM texts in the TLS options, and explains what is wrong with them. OpenSSL does not name the
- * option in its errors, and silently ignores authorities that it cannot read. Used by tls-options.ts.
+ * Checks the PEM texts in the TLS options, and explains their errors. OpenSSL does not name the option in its
+ * errors, and silently ignores authorities that it cannot read. Used by tls-options.ts.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { oneLine } from '../../core/log.ts';
@@ -46,7 +46,7 @@ const kindOf = (label: string): string => kinds.find(([, labels]) => labels.test
 const isPathLike = (text: string): boolean => /^[^\n]{1,4096}$/.test(text) && /[/\\]|\.\w+$/.test(text);
 
 /**
- * Throws a TypeError for a text that does not contain what the option needs, and for unreadable authorities.
+ * Throws a TypeError for a text without the parts that the option needs, and for unreadable authorities.
  */
 export function checkPem(options: PemOptions, called: Called): void {
   for (const name of Object.keys(wanted) as Name[])

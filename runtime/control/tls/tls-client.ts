@@ -62,9 +62,9 @@ function guardedCheck(check: CheckServer): CheckServer {
 /** Returns a hint when the requested identity differs from the found identity only in how it is written. */
 function prefixHint(found: string, asked: readonly string[]): string {
   const [, prefix, name] = /^(dns|ip|subject):(.+)$/.exec(found) ?? [];
-  if (name !== undefined && asked.includes(name)) return `; '${name}' lacks the prefix ${prefix}:`;
+  if (name !== undefined && asked.includes(name)) return `; write '${found}' with the prefix ${prefix}:`;
   const uri = `uri:${found}`;
-  return asked.includes(uri) ? `; '${uri}' has uri: before it, and URIs go without` : '';
+  return asked.includes(uri) ? `; write '${found}' without the prefix uri:` : '';
 }
 
 /** Returns the quoted names in a certificate, in the form in which they are written there. */
@@ -77,7 +77,7 @@ function foundIn({ cert }: Error & { readonly cert?: unknown }): string {
   const seen = SeenCertificate.of(cert as PeerCertificate);
   if (seen === undefined) return '';
   const found = identityOf(seen);
-  return found === undefined ? `, here one of ${namesOf(seen)}` : `, here identity '${found}'`;
+  return found === undefined ? `; the certificate has ${namesOf(seen)}` : `, such as identity: '${found}'`;
 }
 
 /**
@@ -93,7 +93,7 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
     if (found !== undefined && identity.includes(found)) return undefined;
     const shown = found ?? `without an unambiguous name (its certificate has ${namesOf(seen)})`;
     return new Error(
-      `the server is ${shown}, which is not in the option identity${prefixHint(found ?? '', identity)}`,
+      `the server is ${shown}, which the option identity does not list${prefixHint(found ?? '', identity)}`,
     );
   });
 }
@@ -101,7 +101,7 @@ export function checkOf({ identity, checkServerIdentity }: Checked<ChannelTls>):
 /**
  * Avoids work of Node. To check a server, Node parses all authorities of the server's certificate again. This
  * parsing takes a tenth of a client's time for a connection, and only functions of the application need it.
- * Node also parses the certificate anew each time it is requested, although it does not change after the
+ * Node also parses the certificate again each time it is requested, although it does not change after the
  * handshake.
  */
 function withoutAuthorities(socket: TLSSocket): void {
@@ -119,19 +119,19 @@ const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENG
  * The error text when the server has ended the connection. The reason is unknown; for example, the server may
  * have no usable certificate.
  */
-const endedText = 'the server ended the connection in the TLS handshake; its log may say why';
+const endedText = 'the server ended the connection in the TLS handshake; the log of the server may say why';
 /**
  * The error text for a PSK that the server does not accept. The server does not reveal whether it lacks the
  * name or has another key.
  */
-const noKey = 'the server does not have this key under this name (option tls: psk of the channel)';
+const noKey = 'the server has no such key under this name (option tls: psk of the channel)';
 /**
  * Matches OpenSSL's code for a TLS alert of the server. From OpenSSL 3.5 on, some codes contain
  * `SSL/TLS_ALERT`.
  */
 const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
 const alertText =
-  'the server refuses the TLS handshake: it has no certificate that this channel can use, such as with its option tls: psk; its log may say why';
+  'the server refused the TLS handshake; it may have no certificate because of its option tls: psk; the log of the server may say why';
 /** Matches the error codes of the system for an unreachable or closed peer. */
 const networkCode = /^E[A-Z]+$/;
 
@@ -147,11 +147,11 @@ const nextSteps: ReadonlyMap<string, string> = new Map([
   // are missing.
   [
     'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-    `${ofChannel}: ca must contain the authority, and the server's cert the intermediate ones`,
+    `${ofChannel}: ca must contain the authority of the server's certificate, and the server's option cert must contain the intermediate certificates`,
   ],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', `${ofChannel}: servername or identity must be one that it has`],
-  ['CERT_HAS_EXPIRED', 'that of the server, or of its authority: renew it there'],
-  ['CERT_NOT_YET_VALID', 'that of the server, or of its authority: compare the clocks of both machines'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', `${ofChannel}: servername or identity must be a name in the certificate`],
+  ['CERT_HAS_EXPIRED', 'renew the certificate of the server, or that of its authority'],
+  ['CERT_NOT_YET_VALID', 'compare the clocks of both machines; the certificate may be that of the authority'],
 ]);
 
 /**

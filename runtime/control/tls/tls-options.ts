@@ -1,6 +1,6 @@
 /**
- * The TLS options of servers and channels: certificates and keys. They are given once, by a function that is
- * called for each connection, or from files. Used by tls-server.ts and tls-client.ts.
+ * The TLS options of servers and channels: certificates and keys. They are given directly, returned by a
+ * function that is called for each connection, or read from files. Used by tls-server.ts and tls-client.ts.
  */
 import type { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
@@ -259,7 +259,7 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 }
 
-/** Creates the secure context. Throws an error that says what is wrong with the PEM texts. */
+/** Creates the secure context. Throws an error that explains what is wrong with the PEM texts. */
 export function secureContext(options: Checked<TlsMaterial>, called: Called = (name) => name): SecureContext {
   const { cert, key, passphrase, ca, crl } = options;
   if ((cert === undefined) !== (key === undefined)) {

@@ -30,14 +30,15 @@ const texts: Readonly<Record<number, string>> = {
   [Reason.cancelled]: 'cancelled by the caller',
   [Reason.deadline]: 'the deadline passed',
   [Reason.noMemory]:
-    'the arena has no room: give leases back earlier with release(), or raise arenaBytes in configure() on the side that is full',
-  [Reason.tooLarge]: 'the message is larger than messageMaxBytes of the side that receives it',
+    'the arena has no room for the message: call release() on leases earlier, or raise arenaBytes in configure() on the side whose arena is full',
+  [Reason.tooLarge]:
+    'the message is larger than the receiver accepts: raise messageMaxBytes of the receiver, or send a smaller message',
   [Reason.registration]:
-    'the memory could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
+    'the memory of the message could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
   [Reason.staging]:
-    'the message is larger than stagingBytes, which messages are copied through where a device has no windows: raise it in configure()',
+    'the message is larger than the staging memory through which messages are copied on a device without memory windows: raise stagingBytes in configure()',
   [Reason.detached]:
-    'an ArrayBuffer of the request was transferred or detached while the call used it: keep it until the call has ended, or give a copy',
+    'an ArrayBuffer of the request was transferred or detached during the call: keep it until the call has ended, or pass a copy to the call',
 };
 
 /**
@@ -93,15 +94,16 @@ export const unnamed = (id: number): string => `method id ${id >>> 0}`;
 export const unimplemented = (name: string): string => `${name} is not implemented by this server`;
 
 /** The text for a call whose `into` memory the server may still write to. */
-export const leaseLost = 'the server may still write to `into`: the lease is released';
+export const leaseLost =
+  'the server may still write to `into`, so the lease is released; get another lease with allocBuffer()';
 
 /**
  * Returns the error of a call whose response is too large for `into`, and which does not allow other memory.
  */
 export function beyondInto(method: string, needed: number, capacity: number): RpcError {
   const text =
-    `${method}: the response takes ${needed} bytes of memory and \`into\` has ${capacity}; ` +
-    `give a lease of allocBuffer(${needed}), or intoOverflow: 'lease' for one of its own`;
+    `${method}: the response needs ${needed} bytes, but \`into\` has only ${capacity}; ` +
+    `pass a lease of allocBuffer(${needed}), or set intoOverflow: 'lease' to get a larger lease when needed`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'yes' });
 }
 
@@ -115,7 +117,7 @@ export function beyondRequest(method: string, needed: number, arenaBytes: number
 
 export function intoLent(method: string): TypeError {
   return new TypeError(
-    `${method}: into: another call already writes its response to this lease: give each call a lease of its own`,
+    `${method}: into: another call already uses this lease for its response; pass a different lease to each call`,
   );
 }
 
@@ -124,7 +126,7 @@ export class MessageLimit extends RpcError {
   readonly #own = true;
 
   constructor(method: string, bytes: number, name: string, limit: number, processed: Processed) {
-    const text = `${method}: a message of ${bytes} bytes, and ${name} of the service configuration is ${limit}`;
+    const text = `${method}: a message of ${bytes} bytes, but ${name} of the service configuration is ${limit}; raise it there, or send a smaller message`;
     super(Status.RESOURCE_EXHAUSTED, text, { processed });
   }
 
@@ -158,16 +160,16 @@ export function tooLarge(
   side: 'server' | 'client',
   processed: Processed = 'no',
 ): RpcError {
-  const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise messageMaxBytes there`;
+  const text = `${method}: a message of ${bytes} bytes, but the ${side} accepts ${limit}; raise messageMaxBytes of the ${side}`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed });
 }
 
 /**
- * Returns the error of a call that finds the queue full. `why` says what the calls in the queue wait for, if
- * that is known.
+ * Returns the error of a call that finds the queue full. `why` is the reason for which the calls in the queue
+ * wait, if it is known.
  */
 export function queueFull(method: string, queueMax: number, why = ''): RpcError {
-  const text = `${method}: ${queueMax} calls wait already${why === '' ? '' : ` (${why})`}; make fewer at once, or raise queueMax of the channel`;
+  const text = `${method}: the queue is full: ${queueMax} calls wait already${why === '' ? '' : ` (${why})`}; make fewer calls at once, or raise queueMax of the channel`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed: 'no' });
 }
 

@@ -100,7 +100,9 @@ export class RpcError extends Error {
     this.details = options.details?.map(errorDetail) ?? none;
     this.processed = options.processed ?? 'maybe';
     if (!processedValues.includes(this.processed))
-      throw new RangeError(`new RpcError: processed: ${String(this.processed)} is none of no, maybe, yes`);
+      throw new RangeError(
+        `new RpcError: processed: ${String(this.processed)} is not allowed; use one of no, maybe, yes`,
+      );
   }
 
   /** Returns the decoded details of one type. Malformed details are omitted. */

@@ -9,9 +9,9 @@ import { usable } from '../watched.ts';
 const bytes = new TextEncoder();
 const text = new TextDecoder();
 
-/** The keys that begin with `service/`. The slash keeps `shop` apart from `shopping`. */
+/** The range of keys that begin with `service/`. Because of the slash, `shop` does not include `shopping`. */
 export function rangeOf(service: string): { key: Uint8Array; rangeEnd: Uint8Array } {
-  // '0' is the character behind '/'.
+  // '0' is the character that follows '/'.
   return { key: bytes.encode(`${service}/`), rangeEnd: bytes.encode(`${service}0`) };
 }
 
@@ -24,8 +24,8 @@ export function entryOf(service: string, server: ServerAddress): { key: Uint8Arr
 }
 
 /**
- * Returns the server of a value; undefined when there is none in it. Values of Go programs may have metadata
- * of any kind, of which texts are taken.
+ * Returns the server in a value, or undefined when the value has none. Go programs may write metadata of any
+ * kind; only string values are used.
  */
 export function serverOf(value: Uint8Array): Server | undefined {
   let parsed: { Addr?: unknown; Metadata?: unknown } | null;

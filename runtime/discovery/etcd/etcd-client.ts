@@ -1,6 +1,7 @@
 /**
- * A client of an etcd cluster over grpc-js: one member at a time, with its TLS and token. It repeats no
- * request, since its callers begin anew after a failure: a new list, a new lease. Used on one JS thread.
+ * A client of an etcd cluster over grpc-js. It talks to one member at a time, with TLS and a token. It
+ * repeats no request, because its callers start over after a failure with a new list or a new lease. Used on
+ * one JS thread.
  */
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';
@@ -23,7 +24,7 @@ export interface Member {
   readonly auth: Client<typeof AuthDefinition>;
 }
 
-/** Failures after which the same member may fail again while another one serves. */
+/** Codes after which another member may succeed although this member fails. */
 const elsewhere: readonly number[] = [Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED, Status.INTERNAL];
 
 const pem = (given: string | Uint8Array | undefined): Buffer | null =>
@@ -46,11 +47,12 @@ function memberOf(what: string, endpoint: string, { ca, cert, key }: ResolvedEtc
       })
     : credentials.createInsecure();
   const grpc = new GrpcClient(address, identity, {
-    // A member is asked again when this client wants that, and not after the long pauses of grpc-js.
+    // grpc-js must not delay a new attempt by its long pauses: this client decides when a member is tried
+    // again.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,
-    // TLS asks for a server by its name, which an IP address is not: Node.js 26 throws for one. The
-    // certificate is compared with the address all the same.
+    // TLS sends the name of the server, which must not be an IP address: Node.js 26 throws for one. The
+    // certificate is nevertheless compared with the IP address.
     ...(byNumber && { 'grpc.ssl_target_name_override': 'etcd' }),
   });
   return {
@@ -68,10 +70,12 @@ export class EtcdClient {
   readonly #username: string;
   readonly #password: string;
   #current = 0;
-  /** Proves who this client is; undefined before the first request, and after it has been refused. */
+  /**
+   * The token of this client. It is undefined before the first request, and after the server has refused it.
+   */
   #token: string | undefined;
 
-  /** `what` is the function that the options were given to. Throws for invalid ones. */
+  /** `what` is the name of the function that got the options, for errors. Throws for invalid options. */
   constructor(what: string, options: ResolvedEtcdOptions) {
     const { endpoints = [], username, password, cert, key } = options;
     if (endpoints.length === 0)
@@ -85,7 +89,7 @@ export class EtcdClient {
 
   /**
    * Calls `use` with the current member and the options of a request to it. After a failure the next request
-   * goes to the next member. A token that was refused is replaced once.
+   * goes to the next member. When a token is refused, a new one is requested once.
    */
   async with<T>(signal: AbortSignal, use: (member: Member, options: CallOptions) => Promise<T>): Promise<T> {
     const had = this.#token !== undefined;
@@ -117,7 +121,7 @@ export class EtcdClient {
     } catch (cause) {
       const error = RpcError.from(cause, Status.UNAVAILABLE);
       if (elsewhere.includes(error.code)) ++this.#current;
-      // etcd has several codes for a token that is too old, and says so in words.
+      // etcd reports an expired token with several codes; the text of the error is the same.
       if (error.code === Status.UNAUTHENTICATED || /auth|token|permission/.test(error.rawMessage))
         this.#token = undefined;
       throw new RpcError(error.code, `etcd ${member.address}: ${error.rawMessage}`, { cause });

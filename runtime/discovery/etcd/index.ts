@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc/etcd`: finds servers in etcd, and registers servers there, in the layout of etcd's Go package
+ * `rdma-rpc/etcd`: finds servers in etcd and registers servers there, in the format of etcd's Go package
  * naming/endpoints. Needs `@grpc/grpc-js`, an optional peer dependency, to talk to etcd.
  */
 export type { EtcdOptions } from './options.ts';

@@ -1,23 +1,25 @@
-/** How to reach etcd: the options that the resolver and registrations share. */
+/** The options for reaching etcd, which the resolver and registrations share. */
 import type { OptionRules } from '../../core/options.ts';
 
 export interface EtcdOptions {
   /**
    * The members of the cluster, each as `http://host:port`, `https://host:port` or `host:port` (without TLS).
-   * One is used at a time; the next one after a failure.
+   * One member is used at a time. After a failure the next one is used.
    */
   endpoints: string | readonly string[];
-  /** PEM: the authorities that sign the members' certificates. Default: those that Node.js knows. */
+  /**
+   * PEM: the authorities that sign the members' certificates. Default: the authorities that Node.js trusts.
+   */
   ca?: string | Uint8Array;
-  /** PEM: the certificate and key of this client, where etcd asks for one. */
+  /** PEM: the certificate and key of this client, for an etcd that requires a client certificate. */
   cert?: string | Uint8Array;
   key?: string | Uint8Array;
-  /** For a cluster with authentication by name and password. */
+  /** Name and password, for a cluster with authentication. */
   username?: string;
   password?: string;
 }
 
-/** The same, checked. */
+/** The checked options. */
 export interface ResolvedEtcdOptions extends Omit<EtcdOptions, 'endpoints'> {
   readonly endpoints: readonly string[] | undefined;
   readonly username: string;
@@ -33,7 +35,7 @@ export const etcdRules: OptionRules = {
   password: { kind: 'text', default: '', maxBytes: 65_536 },
 };
 
-/** Returns the service without a slash at its end. Throws a TypeError when it is missing. */
+/** Returns the service without a trailing slash. Throws a TypeError when the service is missing. */
 export function checkedService(what: string, service: string): string {
   const name = service.replace(/\/+$/, '');
   if (name === '') throw new TypeError(`${what}: service is missing: give the name of the service in etcd`);

@@ -1,8 +1,8 @@
 /**
- * Registers a server in etcd with a lease, which is renewed while the server is healthy: the key disappears
- * with a process that has ended, stands still or has lost its network. It is deleted before clients are told
- * that the server is shutting down, so that no new client comes. One per server and service; in the root
- * context, on the server's JS thread.
+ * Registers a server in etcd with a lease, which is renewed while the server is healthy. When the process
+ * ends, stops running or loses its network, the lease expires and the key disappears. On shutdown the key is
+ * deleted before clients are notified, so that no new client connects. There is one registration per server
+ * and service. It runs in the root context, on the server's JS thread.
  */
 
 import { checkedServers, type ServerAddress } from '../../client/connections/servers.ts';
@@ -24,14 +24,17 @@ import { EtcdClient } from './etcd-client.ts';
 import { checkedService, type EtcdOptions, etcdRules, type ResolvedEtcdOptions } from './options.ts';
 
 export interface RegistrationOptions extends EtcdOptions, ServerAddress {
-  /** The service: the server's key is `service/address`. */
+  /** The name of the service. The key of the server is `service/address`. */
   service: string;
   /**
-   * How long the server stays in the list after its process has ended or stands still, in ms; rounded up to
-   * seconds. Default 10,000, from 2,000 to 3,600,000.
+   * Time in ms for which the server stays in the list after its process has ended or stopped running; rounded
+   * up to seconds. Default 10,000, from 2,000 to 3,600,000.
    */
   ttlMs?: number;
-  /** The server is in the list only while this says SERVING for it as a whole: the result of `addHealth`. */
+  /**
+   * The result of `addHealth`. The server is in the list only while this health source says SERVING for the
+   * server as a whole.
+   */
   health?: HealthSource;
   /**
    * Called with a line when the server cannot be registered or its lease cannot be renewed. Default: a
@@ -40,15 +43,15 @@ export interface RegistrationOptions extends EtcdOptions, ServerAddress {
   log?: Log;
 }
 
-/** A server's place in the list; the result of `register`. */
+/** The registration of a server; the result of `register`. */
 export interface Registration extends AsyncDisposable {
-  /** True while the server is in the list, as far as this process knows. */
+  /** True while this process believes that the server is in the list. */
   readonly registered: boolean;
   /** Resolves when the server is in the list for the first time; rejects when it was closed before. */
   ready(): Promise<void>;
   /**
-   * Takes the server out of the list. Called by `shutdown()` of the server. Always resolves, also when etcd
-   * cannot be reached; the key disappears with its lease then.
+   * Removes the server from the list. Called by `shutdown()` of the server. Always resolves. When etcd cannot
+   * be reached, the key disappears when its lease expires.
    */
   close(): Promise<void>;
 }
@@ -72,7 +75,7 @@ const rules = ownedBy('register', {
   ...etcdRules,
   service: { kind: 'text', default: '', maxBytes: 4096 },
   address: { kind: 'text', default: '', maxBytes: 4096 },
-  // Its range is checked with the address.
+  // The range is checked together with the address.
   weight: { kind: 'number', range: { default: undefined, min: 0, max: Number.MAX_VALUE } },
   zone: { kind: 'text', default: '', maxBytes: 4096 },
   doors: { kind: 'source' },
@@ -101,7 +104,7 @@ class EtcdRegistration implements Registration {
   readonly #name: string;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
-  /** Undefined while the server is not to be in the list. */
+  /** The current lease; undefined while the server must not be in the list. */
   #lease: bigint | undefined;
   /** True when the key was written with this lease. */
   #written = false;
@@ -169,7 +172,7 @@ class EtcdRegistration implements Registration {
         }
         this.#trouble = '';
         backoff.reset();
-        // A lease that was lost is followed by a new one at once.
+        // A lost lease is replaced by a new one at once.
         const lost = this.#serving && this.#lease === undefined;
         await pause(lost ? 0 : Math.min(everyMs, limits.healthCheckMs), signal);
       } catch (error) {
@@ -199,7 +202,7 @@ class EtcdRegistration implements Registration {
   }
 
   /**
-   * Renews the lease, and writes the key with it if this has not been done or somebody has deleted the key.
+   * Renews the lease. Writes the key if it was not written yet or another program has deleted it.
    */
   async #renew(id: bigint, signal: AbortSignal): Promise<void> {
     await this.#client.with(signal, async ({ lease, kv }, options) => {
@@ -223,7 +226,10 @@ class EtcdRegistration implements Registration {
     this.#wake();
   }
 
-  /** Deletes the key with its lease. A server that has taken the key over with another lease keeps it. */
+  /**
+   * Deletes the key if it still has this lease. If another process has written the key with its own lease,
+   * the key stays.
+   */
   async #leave(): Promise<void> {
     const id = this.#lease;
     if (id === undefined) return;
@@ -231,7 +237,7 @@ class EtcdRegistration implements Registration {
     await this.#client
       .with(signal, ({ lease }, options) => lease.leaseRevoke({ id }, options))
       .catch((error: RpcError) => {
-        // The lease has ended by itself.
+        // The lease has already expired.
         if (error.code !== Status.NOT_FOUND) throw error;
       });
     this.#lease = undefined;

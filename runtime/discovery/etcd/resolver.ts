@@ -1,7 +1,7 @@
 /**
- * The resolver `etcd(...)`: lists the servers of a service, then watches from the revision of that list. When
- * the watch ends, for whatever reason, it lists again: the revision may have been compacted, or etcd may have
- * been restarted with an older store, whose changes would never reach that revision.
+ * The resolver `etcd(...)`. It lists the servers of a service, and then watches for changes from the revision
+ * of that list. Whenever the watch ends, the resolver lists the servers again, because the revision may be
+ * compacted, or etcd may be restarted with an older store, which would never reach that revision.
  */
 
 import type { Resolver } from '../../client/connections/resolver.ts';
@@ -19,9 +19,12 @@ import { Event_EventType, type WatchRequestInit, type WatchResponse } from './ge
 import { checkedService, type EtcdOptions, etcdRules, type ResolvedEtcdOptions } from './options.ts';
 
 export interface EtcdResolverOptions extends EtcdOptions {
-  /** The service: the keys that begin with it and a slash are its servers. */
+  /** The name of the service. Each key that begins with the name and a slash is a server. */
   service: string;
-  /** Called with a line for each value in etcd that names no server. Default: a warning of the process. */
+  /**
+   * Called with a line for each value in etcd that does not describe a server. Default: a warning of the
+   * process.
+   */
   log?: Log;
 }
 
@@ -36,7 +39,7 @@ const rules = ownedBy('etcd', {
   log: { kind: 'function' },
 });
 
-/** The servers by their keys. */
+/** The servers, by key. */
 class Entries {
   readonly #service: string;
   readonly #warn: Warn;
@@ -66,7 +69,7 @@ class Entries {
   }
 }
 
-/** Takes over the changes of a response. Throws when the watch has ended. */
+/** Applies the changes of a response. Throws when the watch has ended. */
 function take(entries: Entries, response: WatchResponse): void {
   const { canceled, compactRevision, cancelReason, events } = response;
   if (compactRevision !== 0n)
@@ -101,7 +104,8 @@ async function watchFrom(
       else yield { requestUnion: { case: 'progressRequest', value: {} } };
     }
   }
-  // A member without a leader would be silent about changes; this makes it end the watch.
+  // Without this option a member that has lost its leader would send no changes; with it, the member ends the
+  // watch.
   const metadata = { ...(options.metadata as object), hasleader: 'true' };
   try {
     for await (const response of member.watch.watch(requests(), { signal, metadata })) {
@@ -127,15 +131,15 @@ const follow =
       onServers(entries.list);
       return watchFrom(member, options, range, (header?.revision ?? 0n) + 1n, (response) => {
         take(entries, response);
-        // Of a revision that comes in several responses, all must be known.
+        // A revision may come in several responses; apply it when all of them have arrived.
         if (response.events.length > 0 && !response.fragment) onServers(entries.list);
       });
     });
 
 /**
- * Returns a resolver for `createChannel`: the servers that are registered in etcd for `service`, by
- * `register` of this package or by the Go package naming/endpoints. Changes are taken over at once. It keeps
- * the process alive until its channels are closed. Throws for invalid options.
+ * Returns a resolver for `createChannel`. It finds the servers that are registered in etcd for `service` by
+ * `register` of this package or by the Go package naming/endpoints. Changes are applied at once. A resolver
+ * keeps the process alive until its channels are closed. Throws for invalid options.
  */
 export function etcd(options: EtcdResolverOptions): Resolver {
   const checked = checkedOptions<Resolved>('etcd', options, rules);

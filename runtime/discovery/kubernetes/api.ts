@@ -1,6 +1,7 @@
 /**
- * GET requests to the API server: a JSON object, or the lines of a watch. Each has limits of time and size,
- * so that a server that is silent or sends without end cannot hold its client. Used by endpoint-slices.ts.
+ * GET requests to the Kubernetes API server. The response is a JSON object, or the lines of a watch. Each
+ * request has limits of time and size, so that a server that sends nothing or sends without end cannot block
+ * its client. Used by endpoint-slices.ts.
  */
 import { type IncomingMessage, request as insecure } from 'node:http';
 import { request as secure } from 'node:https';
@@ -8,7 +9,9 @@ import { StringDecoder } from 'node:string_decoder';
 import { apiBytesMax, registryTimeoutMs } from '../limits.ts';
 import type { Access } from './credentials.ts';
 
-/** An answer of the API server that is no success; 410 says that a version is too old. */
+/**
+ * A response of the API server that is not a success. Status 410 means that the requested version is too old.
+ */
 export class ApiError extends Error {
   readonly status: number;
 
@@ -18,7 +21,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The bytes of an answer. Throws when none has come for `silenceMs`. */
+/** Yields the bytes of a response. Throws when no bytes have come for `silenceMs`. */
 async function* chunksOf(answer: IncomingMessage, silenceMs: number): AsyncGenerator<Buffer> {
   const silent = (): unknown => answer.destroy(new Error(`the API server was silent for ${silenceMs} ms`));
   const timer = setTimeout(silent, silenceMs).unref();
@@ -32,7 +35,7 @@ async function* chunksOf(answer: IncomingMessage, silenceMs: number): AsyncGener
   }
 }
 
-/** Resolves with the answer when its head has come, whatever its status. */
+/** Resolves with the response when its headers have come, whatever its status is. */
 async function head(access: Access, path: string, signal: AbortSignal): Promise<IncomingMessage> {
   const { server, options } = await access();
   signal.throwIfAborted();
@@ -41,12 +44,13 @@ async function head(access: Access, path: string, signal: AbortSignal): Promise<
     const timer = setTimeout(() => asked.destroy(late), registryTimeoutMs);
     const url = new URL(server.replace(/\/+$/, '') + path);
     const headers = { accept: 'application/json', ...(options.headers as object | undefined) };
-    // Only a KubeConfig may name a server without TLS, such as that of `kubectl proxy`.
+    // Only a KubeConfig may name a server without TLS, for example `kubectl proxy`.
     const request = url.protocol === 'http:' ? insecure : secure;
-    // A connection of its own, which a watch holds, and which ends with a failure.
+    // Each watch has its own connection, which is closed after a failure.
     const asked = request(url, { agent: false, ...options, headers, signal }, (answer) => {
       clearTimeout(timer);
-      // Whoever reads the answer gets the error; nobody may read it yet.
+      // The code that reads the response gets the error; this listener is for the time before it begins to
+      // read.
       answer.on('error', () => undefined);
       resolve(answer);
     });
@@ -72,7 +76,7 @@ async function bodyOf(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Throws for a text that is no JSON object. */
+/** Throws for a text that is not a JSON object. */
 export function parsed(text: string): Readonly<Record<string, unknown>> {
   let value: unknown;
   try {
@@ -85,13 +89,13 @@ export function parsed(text: string): Readonly<Record<string, unknown>> {
   throw new Error(`the API server sent no JSON object: ${JSON.stringify(text.slice(0, 100))}`);
 }
 
-/** The message of a Status object, or the beginning of another text. */
+/** Returns the message of a Status object, or the beginning of any other text. */
 function reasonIn(text: string): string {
   try {
     const { message } = parsed(text);
     if (typeof message === 'string') return message;
   } catch {
-    // A proxy in front of the API server answers with other texts.
+    // A proxy in front of the API server may send other texts.
   }
   return text.slice(0, 200);
 }
@@ -112,15 +116,15 @@ export async function get(
   return parsed(await bodyOf(await checkedHead(access, path, signal)));
 }
 
-/** The lines of a watch, which has begun. */
+/** Yields the lines of a watch. */
 export interface Lines extends AsyncIterable<string> {
   /** Ends the connection of a watch whose lines are not read. */
   destroy(): void;
 }
 
 /**
- * Resolves when the watch at `path` has begun, with its lines. The iteration ends when the API
- * server ends the watch, and throws when the connection is lost or brings no byte for `silenceMs`.
+ * Resolves with the lines of the watch at `path` when the watch has begun. The iteration ends when the API
+ * server ends the watch. It throws when the connection is lost or brings no byte for `silenceMs`.
  */
 export async function watch(
   access: Access,
@@ -129,7 +133,7 @@ export async function watch(
   signal: AbortSignal,
 ): Promise<Lines> {
   const answer = await checkedHead(access, path, signal);
-  // A watch alone keeps no process alive.
+  // A watch does not keep the process alive.
   answer.socket.unref();
   return {
     async *[Symbol.asyncIterator]() {

@@ -1,13 +1,13 @@
 /**
- * How requests to the API server prove who they are: by the files of a pod, or by a KubeConfig of
- * `@kubernetes/client-node`, which knows kubeconfig files, their exec plug-ins and cloud logins. Nothing of
- * that package is imported: the application that wants it passes its object.
+ * The credentials of requests to the API server. They come from the files of a pod, or from a KubeConfig of
+ * `@kubernetes/client-node`, which supports kubeconfig files, their exec plug-ins and cloud logins. This file
+ * imports nothing of that package; an application that uses it passes the KubeConfig object.
  */
 import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
 import { apiServerUrl, mounted } from './pod.ts';
 
-/** The used part of a KubeConfig. */
+/** The part of a KubeConfig that is used here. */
 export interface KubeConfigSource {
   getCurrentCluster(): { readonly server: string } | null;
   applyToHTTPSOptions(options: RequestOptions): Promise<void>;
@@ -16,7 +16,7 @@ export interface KubeConfigSource {
 export interface ApiServerOptions {
   /** A KubeConfig of `@kubernetes/client-node`, after one of its `loadFrom…` functions. */
   kubeConfig?: KubeConfigSource;
-  /** `https://host:port` of the API server. Default: that of the cluster of this pod. */
+  /** `https://host:port` of the API server. Default: the API server of this pod's cluster. */
   server?: string;
   /** PEM: the authorities that sign the certificate of the API server. Default: the file of this pod. */
   ca?: string | Uint8Array;
@@ -24,7 +24,7 @@ export interface ApiServerOptions {
   tokenFile?: string;
 }
 
-/** Returns where the API server is and what a request to it needs; asked again for each request. */
+/** Returns the address of the API server and the credentials of a request. It is called for each request. */
 export type Access = () => Promise<{ readonly server: string; readonly options: RequestOptions }>;
 
 function byKubeConfig(what: string, kubeConfig: KubeConfigSource): Access {
@@ -37,7 +37,9 @@ function byKubeConfig(what: string, kubeConfig: KubeConfigSource): Access {
   };
 }
 
-/** Throws when there is no API server, or one without TLS, which would be shown the token. */
+/**
+ * Throws when no API server is known, or when it has no TLS and would therefore get the token unencrypted.
+ */
 export function accessOf(what: string, given: ApiServerOptions): Access {
   const { kubeConfig, server = apiServerUrl(), ca, tokenFile = mounted.token } = given;
   if (kubeConfig !== undefined) {

@@ -1,7 +1,7 @@
 /**
- * The resolver `endpointSlices(...)`: lists the EndpointSlices of a service, then watches from the version of
- * that list. A watch that ended is resumed from the last version seen; when that is too old (410) or an
- * answer made no sense, the slices are listed again.
+ * The resolver `endpointSlices(...)`. It lists the EndpointSlices of a service, and then watches for changes
+ * from the version of that list. When a watch has ended, it is resumed from the last version that was seen.
+ * When that version is too old (410) or a response was invalid, the slices are listed again.
  */
 import { readFileSync } from 'node:fs';
 import { listedMax } from '../../client/connections/limits.ts';
@@ -19,7 +19,7 @@ import { portsOf, type Slice, serversIn, sliceOf, versionOf } from './slices.ts'
 export interface EndpointSlicesOptions extends ApiServerOptions {
   /** The name of the Service. */
   service: string;
-  /** Its namespace. Default: the namespace of this pod. */
+  /** The namespace of the Service. Default: the namespace of this pod. */
   namespace?: string;
   /** The name of the port, or the number of the pods' port. Default: the only port of the service. */
   port?: string | number;
@@ -55,7 +55,7 @@ const rules = ownedBy('endpointSlices', {
   tokenFile: { ...name, maxBytes: 4096 },
 });
 
-/** A name of Kubernetes (RFC 1123), which needs no escape in a path. */
+/** Matches a name of Kubernetes (RFC 1123), which needs no escaping in a path. */
 const validName = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
 function checkedName(what: string, given: string): string {
@@ -80,7 +80,7 @@ class Slices {
   readonly #selector: string;
   readonly #options: Resolved;
   #slices = new Map<string, Slice>();
-  /** Of the last list, event or bookmark; undefined when the slices must be listed. */
+  /** The version of the last list, event or bookmark; undefined when the slices must be listed. */
   #version: string | undefined;
 
   constructor(access: Access, options: Resolved) {
@@ -124,7 +124,7 @@ class Slices {
     throw new Error(`the list of EndpointSlices has more than ${limits.listPagesMax} pages`);
   }
 
-  /** Resolves when the API server has ended the watch in its time. */
+  /** Resolves when the API server ends the watch after its normal time. */
   async #watch(begun: () => void, onServers: OnServers, signal: AbortSignal): Promise<void> {
     const { mean, jitter } = limits.watchSeconds;
     const seconds = Math.round(mean * (1 - jitter + 2 * jitter * Math.random()));
@@ -148,7 +148,7 @@ class Slices {
     } finally {
       lines?.destroy();
     }
-    // A server that ends each watch at once would be asked without end.
+    // Wait between watches, because a server that ends each watch at once would be asked without end.
     if (clockMs() - beganMs < limits.registryPauseMs.max)
       throw new Error('the API server ended the watch as soon as it had begun');
   }
@@ -187,14 +187,14 @@ class Slices {
   }
 }
 
-/** After this event the slices are not known any more. */
+/** After this event the known slices are no longer valid. */
 class BadEvent extends Error {}
 
 /**
- * Returns a resolver for `createChannel`: the pods that serve a Service of Kubernetes, by its EndpointSlices,
- * with changes as they happen. Each address has the zone, and the attributes `pod` and `node`. The service
- * account needs the verbs list and watch on `endpointslices` of the group `discovery.k8s.io`. Throws for
- * invalid options, and when the API server is not known.
+ * Returns a resolver for `createChannel`. It finds the pods that serve a Kubernetes Service by its
+ * EndpointSlices, and applies changes as they happen. Each address has the zone of the pod, and the
+ * attributes `pod` and `node`. The service account needs the verbs list and watch on `endpointslices` of the
+ * group `discovery.k8s.io`. Throws for invalid options, and when the API server is not known.
  */
 export function endpointSlices(options: EndpointSlicesOptions): Resolver {
   const { port, ...others } = options ?? {};

@@ -1,6 +1,6 @@
 /**
- * EndpointSlices (discovery.k8s.io/v1): which servers the slices of one service name together. Everything is
- * checked here, since it comes from another program.
+ * EndpointSlices (discovery.k8s.io/v1). Computes the servers that all slices of one service name together.
+ * Every value is checked, because the slices come from another program.
  */
 import { isIP } from 'node:net';
 import type { Server } from '../../client/connections/servers.ts';
@@ -30,7 +30,10 @@ const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? va
 const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
 
-/** Where clients should be: the zones of the hints. Its own zone if it is among them or without hints. */
+/**
+ * Returns the zone of an endpoint for clients, which comes from the hints. The endpoint's own zone is used if
+ * the hints contain it or there are no hints.
+ */
 function zoneOf(endpoint: Fields): string | undefined {
   const own = textOf(endpoint.zone);
   const hinted = listOf(fieldsOf(endpoint.hints).forZones).flatMap(({ name }) => textOf(name) ?? []);
@@ -38,7 +41,7 @@ function zoneOf(endpoint: Fields): string | undefined {
 }
 
 function endpointOf(given: Fields, addressType: string): Endpoint | undefined {
-  // The first one counts, as for Kubernetes' own proxy.
+  // Otherwise the first hint is used, as Kubernetes' own proxy does.
   const address = Array.isArray(given.addresses) ? textOf(given.addresses[0]) : undefined;
   if (address === undefined || (addressType !== 'FQDN' && isIP(address) === 0)) return undefined;
   const { ready, serving } = fieldsOf(given.conditions);
@@ -46,7 +49,8 @@ function endpointOf(given: Fields, addressType: string): Endpoint | undefined {
   const node = textOf(given.nodeName);
   return {
     address,
-    // A condition that is not known counts as true; `serving` is that of `ready` in old clusters.
+    // An unknown condition counts as true. In old clusters, `serving` is missing and has the value of
+    // `ready`.
     ready: ready !== false,
     serving: (serving ?? ready) !== false,
     zone: zoneOf(given),
@@ -54,14 +58,14 @@ function endpointOf(given: Fields, addressType: string): Endpoint | undefined {
   };
 }
 
-/** Returns the version of an object or a list. Throws when it has none. */
+/** Returns the version of an object or a list. Throws when the object has no version. */
 export function versionOf(object: Fields): string {
   const version = textOf(fieldsOf(object.metadata).resourceVersion);
   if (version === undefined) throw new Error('the API server sent an object without a resourceVersion');
   return version;
 }
 
-/** Throws for an object that is no EndpointSlice. */
+/** Throws for an object that is not an EndpointSlice. */
 export function sliceOf(object: Fields): Slice {
   const name = textOf(fieldsOf(object.metadata).name);
   const addressType = textOf(object.addressType);
@@ -79,8 +83,9 @@ export function sliceOf(object: Fields): Slice {
 }
 
 /**
- * Returns the port of a slice by its name or number; without either its only one. The number that a slice has
- * is that of the pods, and may differ between slices; a number that was given is used as it is.
+ * Returns the port of a slice by its name or number. Without a name and a number, returns the only port. The
+ * number in a slice is the port of the pods, and may differ between slices. A number that the application
+ * gives is used as it is.
  */
 function portIn({ ports }: Slice, wanted: string | number | undefined): number | undefined {
   if (typeof wanted === 'number') return wanted;
@@ -88,7 +93,10 @@ function portIn({ ports }: Slice, wanted: string | number | undefined): number |
   return ports.length === 1 ? ports[0]!.port : undefined;
 }
 
-/** Addresses of one family: a pod of a dual-stack service is in the slices of both, and is one server. */
+/**
+ * Returns the addresses of one family. A pod of a dual-stack service is in slices of both families but is
+ * only one server.
+ */
 function ofOneFamily(slices: readonly Slice[]): readonly Slice[] {
   for (const family of ['IPv4', 'IPv6', 'FQDN']) {
     const found = slices.filter((each) => each.addressType === family && each.endpoints.length > 0);
@@ -98,9 +106,9 @@ function ofOneFamily(slices: readonly Slice[]): readonly Slice[] {
 }
 
 /**
- * Returns the servers of all slices: those that are ready. When none is, those that still serve although they
- * terminate, as Kubernetes' own proxy does. An endpoint that several slices have counts once, and as ready if
- * one of them says so.
+ * Returns the ready servers of all slices. When no server is ready, returns those that still serve while they
+ * terminate, as Kubernetes' own proxy does. An endpoint in several slices counts once. It counts as ready if
+ * one of the slices says so.
  */
 export function serversIn(slices: readonly Slice[], port: string | number | undefined): readonly Server[] {
   const all = ofOneFamily(slices).flatMap((slice) => {
@@ -117,7 +125,7 @@ export function serversIn(slices: readonly Slice[], port: string | number | unde
   return [...servers.values()];
 }
 
-/** Returns the ports of the slices, for errors: `grpc 5000, metrics 9090`. */
+/** Returns the ports of the slices as text for errors, such as `grpc 5000, metrics 9090`. */
 export function portsOf(slices: readonly Slice[]): string {
   const all = slices.flatMap(({ ports }) => ports.map(({ name, port }) => `${name} ${port}`.trim()));
   return [...new Set(all)].join(', ') || 'none';

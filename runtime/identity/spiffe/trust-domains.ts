@@ -58,8 +58,8 @@ export class TrustDomains {
   }
 
   /**
-   * Returns what is wrong with a certificate that TLS has accepted, or undefined. `certificate` includes the
-   * certificates that were sent behind it.
+   * Returns the reason why a certificate that TLS has accepted must be rejected, or undefined. `certificate`
+   * includes the certificates that were sent behind it.
    */
   fault(certificate: X509Certificate): Error | undefined {
     try {

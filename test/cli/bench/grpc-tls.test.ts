@@ -64,7 +64,7 @@ test.each<[string, () => string[], RegExp]>([
   [
     'another identity than that of the certificate',
     () => [...asWeb(), '--identity', 'spiffe://example.org/x'],
-    /which is not in the option identity/,
+    /which the option identity does not list/,
   ],
   [
     'an authority that has not signed the certificate',

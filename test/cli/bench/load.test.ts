@@ -1,6 +1,6 @@
 /**
- * The load generator of `rdma-rpc bench`, on a clock that a test controls: when each call begins, and what is
- * recorded about it.
+ * The load generator of `rdma-rpc bench`, on a clock that a test controls: the time at which each call
+ * begins, and the record of each call.
  */
 import { describe, expect, test } from 'vitest';
 import { type End, type LoadEnd, LoadRun, type MakeCall, type Plan } from '../../../cli/bench/load.ts';
@@ -99,8 +99,8 @@ describe('open loop', () => {
     const half = constant(maximum / 2);
     const call = oneByOne(clock, 0.25, 5000, 200);
     const outcome = await run(clock, call, { schedule: half, durationMs: 10_000 });
-    // Ten of 20,000 calls were in progress when the server stopped, which are too few to affect p99.9. But
-    // four hundred calls were scheduled while it was stopped, and waited.
+    // Ten of 20,000 calls were in progress when the server stopped. These are too few to affect p99.9. But
+    // four hundred calls were scheduled while the server was stopped, and had to wait.
     expect(outcome.raw(99.9)).toBeLessThan(5);
     expect(outcome.raw(100)).toBeGreaterThan(190);
     expect(outcome.corrected(99.9)).toBeGreaterThan(150);
@@ -119,7 +119,7 @@ describe('open loop', () => {
       graceMs: 500,
       concurrency: 1,
     });
-    // The load has 100 calls a second for one second, and half a second more for late calls.
+    // The load has 100 calls a second for one second, and then half a second for late calls.
     expect(begun).toBeGreaterThan(148);
     expect(begun + unsent).toBe(1000);
     expect(corrected(99)).toBeGreaterThan(1300);

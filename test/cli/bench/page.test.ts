@@ -75,7 +75,7 @@ const folder = mkdtempSync(join(tmpdir(), 'rdma-rpc-page-'));
 let browser: Browser | undefined;
 beforeAll(async () => {
   if (whyNot('browser') !== '') return;
-  // Chromium requires it for root, and the page is our own.
+  // Chromium requires this flag for root; the page is our own.
   browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
 }, 60_000);
 afterAll(async () => {

@@ -1,6 +1,6 @@
 /**
- * Simulated time that stands still until everything waits, and a server in it that serves one call after
- * another. The tests of `rdma-rpc bench` use it.
+ * Simulated time, which stands still until everything waits, and a server in that time that serves one call
+ * after another. The tests of `rdma-rpc bench` use it.
  */
 import type { Clock } from '../../../cli/bench/clock.ts';
 import type { End, MakeCall } from '../../../cli/bench/load.ts';

@@ -10,7 +10,7 @@ export interface Case {
   /** The code to convert, which is also the name of the test. */
   readonly what: string;
   readonly before: string;
-  /** Omitted where the code must stay unchanged. */
+  /** Omitted if the code must stay unchanged. */
   readonly after?: string;
   /** The findings that are left for a person: the line number, and the text of the note. */
   readonly left?: readonly (readonly [line: number, says: RegExp])[];
@@ -61,7 +61,7 @@ export class MigrateBed {
     return readFileSync(join(this.folder, path), 'utf8');
   }
 
-  /** Returns the text of one file after the conversion, and what is left in it. */
+  /** Returns the text of one file after the conversion, and the findings that are left for a person. */
   migrate(
     name: string,
     before: string,

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc migrate`: how code for grpc-js, nice-grpc and connect-es is converted, that the result compiles,
- * and what is left for a person.
+ * `rdma-rpc migrate`: the conversion of code for grpc-js, nice-grpc and connect-es, that the result compiles,
+ * and the parts that are left for a person.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

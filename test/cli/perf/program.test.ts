@@ -1,6 +1,6 @@
 /**
- * The measuring program of `rdma-rpc perf`: what happens when it is missing or ends too early, or when its
- * command ends.
+ * The measuring program of `rdma-rpc perf`: the errors when it is missing or ends too early, and its end when
+ * its command ends.
  */
 import {
   chmodSync,
@@ -64,8 +64,8 @@ const lives = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 /**
- * Returns whether the program is measuring. One of its threads sleeps for each message, which its number of
- * voluntary context switches shows.
+ * Returns whether the program is measuring. One of its threads sleeps for each message. The number of its
+ * voluntary context switches shows that.
  */
 const measures = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).some((thread) => {
@@ -73,7 +73,7 @@ const measures = (pid: number): boolean =>
       const status = readFileSync(`/proc/${pid}/task/${thread}/status`, 'utf8');
       return Number(/^voluntary_ctxt_switches:\t(\d+)/m.exec(status)?.[1]) > 2000;
     } catch {
-      return false; // The thread that connected has ended during this check.
+      return false; // The thread that made the connection has ended during this check.
     }
   });
 

@@ -1,6 +1,6 @@
 /**
- * The output of `rdma-rpc top` for two readings: rates, tables that fit, and that a process or its peer
- * cannot affect the terminal.
+ * The output of `rdma-rpc top` for two readings. The tests check rates, that tables fit, and that a process
+ * or its peer cannot affect the terminal.
  */
 import { describe, expect, it, test } from 'vitest';
 import { plain, screenOf } from '../../../cli/top/screen.ts';
@@ -147,7 +147,7 @@ describe('rates', () => {
     expect(screenOf(view, room)).toContain('device     mlx5_0/1 out_of_sequence 20/s');
     const quiet = viewOf(after, before, { before: devices.before, now: devices.before });
     expect(screenOf(quiet, room).filter((line) => line.startsWith('device'))).toEqual([]);
-    // A port that is new, or whose driver was loaded again, has no rate above what it counted.
+    // A port that is new, or whose driver was loaded again, shows no higher rate than it has counted.
     expect(viewOf(after, before, { before: [], now: [port(10)] }).devices[0]!.perSecond).toEqual({});
   });
   it('two readings at the same moment cause no division by zero', () => {

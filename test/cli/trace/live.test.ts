@@ -44,7 +44,7 @@ afterEach(async () => {
 const pid = (): string => String(server.child.pid);
 
 /**
- * Returns the number of requests that have arrived at a process, which are rows of kind frame-in whose type
+ * Returns the number of requests that have arrived at a process. These are rows of kind frame-in whose type
  * is that of a request.
  */
 function requestsOf(pid: number): number {

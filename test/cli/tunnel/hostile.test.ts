@@ -28,7 +28,7 @@ async function endOf(accepts: boolean, write: (writer: FrameWriter) => void): Pr
     void carrier.read(
       (async function* () {
         while (!writer.isEmpty) yield { parts: writer.take() };
-        // Otherwise the end of the stream would be the reason.
+        // Otherwise the reason would be the end of the stream.
         await once(process, 'never', { signal: AbortSignal.timeout(60_000) });
       })(),
     );

@@ -1,4 +1,4 @@
-/** What programs see through a tunnel: what TCP would have told them. Both ends are in this process. */
+/** Programs see through a tunnel the same events as over TCP. Both ends are in this process. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,8 @@ function endOf(socket: Socket): Promise<string> {
 
 test('bytes go both ways, and half-close reaches each side', async () => {
   const echo = await program((socket) => {
-    // Answers only when everything has come: the client's end must arrive, and its reading side must stay.
+    // The server answers only when all data has come: the client's end must arrive, and its reading side must
+    // stay open.
     void buffer(socket).then((all) => socket.end(all));
   }, true);
   const tunnel = await tunnelTo(echo.address);
@@ -72,7 +73,7 @@ test('a reset of a half-closed connection is not lost', async () => {
   server.resume();
   await once(server, 'end');
   client.resetAndDestroy();
-  // As over TCP: who has seen the end learns of the reset when it writes.
+  // As over TCP, a side that has read the end learns of a reset only when it writes.
   let code = '';
   server.on('error', (error: NodeJS.ErrnoException) => {
     code = error.code ?? '';
@@ -107,7 +108,7 @@ test('a slow reader stops its own writer, and nobody else', async () => {
   await once(client, 'data');
   const block = Buffer.alloc(1 << 20);
   const total = 64;
-  // The writer gets no further than what is buffered on the way.
+  // The writer can only write as much as is buffered on the way.
   let sent = 0;
   const writing = (async () => {
     for (; sent < total; sent++) await new Promise<void>((resolve) => client.write(block, () => resolve()));

@@ -1,7 +1,7 @@
 /**
  * The cases of protobuf's conformance suite, by its names and with the same subjects; schema, inputs and
- * expectations are ours. It prints how many cases of each level passed, and names every case that did not. A
- * case that is known to fail is listed with the reason, and fails the test when it begins to pass.
+ * expectations are ours. It prints the number of cases of each level that passed, and names every case that
+ * did not. A case that is known to fail is listed with the reason, and fails the test when it begins to pass.
  */
 
 import * as codec from 'rdma-rpc/codec';

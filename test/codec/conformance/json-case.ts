@@ -1,5 +1,5 @@
 /**
- * JSON inputs, named after the cases of protobuf's conformance suite that test the same; inputs and
+ * JSON inputs, named after the cases of protobuf's conformance suite that test the same thing. Inputs and
  * expectations are ours. Each is parsed, encoded, decoded and written again. The cases themselves are in
  * json-*.ts.
  */

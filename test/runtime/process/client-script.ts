@@ -21,7 +21,7 @@ function callsInFlight(): void {
 
 switch (ending) {
   case 'falls idle':
-    // There is no close(): the process must end by itself once it has the answer.
+    // There is no close() here: the process must end by itself once it has the answer.
     console.log((await client.echo({ number: 42 })).number);
     break;
   case 'exits':

@@ -14,7 +14,7 @@ interface Given {
   readonly gate?: Int32Array;
   /** Word 0 counts the calls of `onDrained` that have begun, and word 1 those that have ended. */
   readonly drained?: Int32Array;
-  /** How `onDrained` behaves. */
+  /** The behaviour of `onDrained`. */
   readonly drains?: 'slowly' | 'for ever' | 'by an error' | 'without a store';
 }
 const { mode, gate, drained, drains } = workerData as Given;
@@ -75,7 +75,7 @@ if (mode === undefined) {
     if (drains === 'without a store' && user.getStore() !== undefined) return;
     if (drains === 'by an error') throw new Error('no disk');
     if (drains === 'for ever') await new Promise(() => undefined);
-    // The wait is longer than an idle thread takes to be ended.
+    // The wait is longer than the time after which an idle thread is ended.
     if (drains === 'slowly') await new Promise((resolve) => setTimeout(resolve, 2_500));
     Atomics.add(drained!, 1, 1);
   };

@@ -1,6 +1,6 @@
 /**
- * Client and server as separate processes over shared memory, and what happens to one when the other ends at
- * a bad moment.
+ * Client and server as separate processes over shared memory, and the effect on one process when the other
+ * ends at a bad moment.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';

@@ -56,14 +56,14 @@ export class ServerProcess {
     return (await answer) as Required<Omit<Report, 'address' | 'sample'>>;
   }
 
-  /** Resolves to a sample of what the process holds at rest. */
+  /** Resolves to a sample of the resources that the process holds at rest. */
   async sample(): Promise<Sample> {
     const answer = nextMessage<Report>(this.child);
     this.child.send('sample' satisfies Command);
     return (await answer).sample!;
   }
 
-  /** Resolves to the exit code, and to what was left when the shutdown was over. */
+  /** Resolves to the exit code, and to the resources that were left when the shutdown was over. */
   async shutdown(): Promise<{ code: number | null; stats: Record<string, number> }> {
     const exit = exited(this.child);
     const last = nextMessage<Report>(this.child);

@@ -1,5 +1,5 @@
 /**
- * What a worker group reports about its workers: that a worker has drained, and the metrics of all of them.
+ * Reports of a worker group about its workers: that a worker has drained, and the metrics of all workers.
  */
 import { pathToFileURL } from 'node:url';
 import { Registry } from 'prom-client';
@@ -116,7 +116,7 @@ describe('metrics', () => {
 
 test.each<[string, object, RegExp]>([
   ['a name that does not exist', { onDrain: () => undefined }, /onDrain.*onDrained/],
-  ['a value that is not a function', { onDrained: 5 }, /onDrained: not a function/],
+  ['a value that is not a function', { onDrained: 5 }, /onDrained: must be a function/],
   ['a value that is not a registry', { registry: {} }, /takes a Registry of prom-client/],
 ])('listenInWorker refuses %s', (_, options, says) => {
   expect(() => listenInWorker(createServer(), options as never)).toThrow(says);

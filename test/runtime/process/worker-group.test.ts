@@ -332,7 +332,7 @@ describe('the main thread', () => {
       const guessed = await caught(reach(group, { tls: { psk: { fleet: psk.visitors } } }).client.echo({}));
       expect([guessed.code, guessed.message]).toEqual([
         Status.UNAUTHENTICATED,
-        expect.stringMatching(/the server does not have this key under this name/),
+        expect.stringMatching(/the server has no such key under this name/),
       ]);
       await caught(reach(group).client.echo({}));
       for (const channel of channels) await channel.close();

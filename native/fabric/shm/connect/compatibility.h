@@ -1,4 +1,4 @@
-// Checks whether this side knows the layout of what a peer has sent or shown. The check comes before
+// Checks whether this side knows the layout of the data that a peer has sent or shown. The check comes before
 // everything else is read, because a peer may have another version of this package. Used when queue pairs
 // connect, on the device's thread.
 #pragma once

@@ -68,7 +68,7 @@ class ControlConnection final : public EventHandler {
   /// These return false, and close the control connection, when the peer accepts no more bytes or is gone.
   bool send(const FileNote& note, int file);
   bool send(Note note);
-  /// Wakes the peer. No effect while earlier bells are unread.
+  /// Wakes the peer. Has no effect while earlier bells are unread.
   void ring();
   /// Reads and handles what has arrived, without waiting.
   void receive();

@@ -1,6 +1,6 @@
-// How a queue pair of shm-fd connects. One side connects to the other by a unix socket. Then each side sends
-// the descriptors of its segments, and confirms that those of the peer are valid. Each side enters RTS when
-// both have confirmed. See queue_pair.h, control_connection.h.
+// The handshake of a queue pair of shm-fd. One side connects to the other by a unix socket. Then each side
+// sends the descriptors of its segments, and confirms that those of the peer are valid. Each side enters RTS
+// when both have confirmed. See queue_pair.h, control_connection.h.
 #include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {
@@ -115,8 +115,8 @@ void QueuePair::stop_handshake() {
 
 /// When queue pairs are connected, the end of the sideband reports the end of a peer, as for peers that are
 /// opened through /proc, and the ring may still hold messages that the peer sent before it ended. When the
-/// control connection is lost while both sides are alive, the queue pair must fail, because both sides could
-/// no longer wake each other, or learn of each other's new memory.
+/// control connection is lost while both sides are alive, the queue pair must fail, because the sides could
+/// no longer wake each other or learn of each other's new memory.
 void QueuePair::on_lost(const std::string& why, bool peer_went) {
   if (state_ != QpState::rtr && (state_ != QpState::rts || peer_went)) return;
   error_ = "shm: the connection for descriptors: " + why;

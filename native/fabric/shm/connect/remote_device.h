@@ -1,6 +1,6 @@
-// The peer's device as this process sees it: its tables, its memory (mapped at first use) and, where the
-// system allows it, all other memory of its process. Shared by the queue pairs that connect to that device.
-// Used on the device's thread, which also performs the copies.
+// The peer's device as this process sees it: its tables, its memory (mapped at first use) and, if the system
+// allows it, all other memory of its process. Shared by the queue pairs that connect to that device. Used on
+// the device's thread, which also performs the copies.
 #pragma once
 
 #include <array>
@@ -72,7 +72,7 @@ class RemoteDevice {
   bool reaches_any_memory() const { return reaches_any_memory_; }
 
   /// Finds the range. Returns false when the range does not exist or cannot be reached. May map memory (at
-  /// first use). When this failed because the process lacks descriptors or memory, `why` says so.
+  /// first use). If the process lacks descriptors or memory, `why` says so.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
   /// Called when no queue pair uses the memories, because mapped memory would otherwise outlive a peer that

@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// How often to check (by a system call) whether a peer whose copy cannot be interrupted is dead.
+/// Interval of the check (a system call) whether a peer whose copy cannot be interrupted is dead.
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 }  // namespace
@@ -34,7 +34,7 @@ void QueuePair::await_any_release() {
   const std::uint32_t marker = own_->in_use.load(std::memory_order_seq_cst);
   if (marker == 0 || awaited_.marker == marker) return;
   // If the marker matches no key, it names a key that was already invalid when the peer set it. The peer will
-  // notice this and copy nothing, so the range is empty.
+  // notice that the range is empty, and copy nothing.
   KeyEntry held;
   if (marker == kInUseReceive) {
     const std::uint32_t number = own_->in_use_receive.load(std::memory_order_relaxed);

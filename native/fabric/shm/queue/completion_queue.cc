@@ -112,7 +112,7 @@ std::size_t CompletionQueue::poll(QueuePair& qp, std::span<Wc> out) {
 
 /// Polls each queue pair that is on the list when the round begins, once, for at most `share` completions. A
 /// queue pair stays on the list in two cases: when it may have more completions (`more` is then set), and
-/// when it waits for something that no side announces. If the batch fills up, the next poll() continues the
+/// when no side announces the event for which it waits. If the batch fills up, the next poll() continues the
 /// round.
 std::size_t CompletionQueue::poll_listed(std::span<Wc> out, std::size_t share, bool* more) {
   std::size_t count = 0;
@@ -206,7 +206,7 @@ bool CompletionQueue::arm(bool solicited_only) {
   sleeps_ += 2;
   if (sleeps_ == 0) sleeps_ += 2;
   // A peer first publishes a message and then reads this word. This side first writes the word and then looks
-  // at the rings. In every order of these steps, at least one side sees what the other has written.
+  // at the rings. In every order of these steps, at least one side sees the word that the other has written.
   poller_.sleeping.store(sleeps_ | (solicited_only ? kSolicitedOnly : 0u), std::memory_order_seq_cst);
   device_.collect_announced(std::memory_order_seq_cst);
   bool idle = std::all_of(watched_.begin(), watched_.end(), [](const QueuePair* qp) { return qp->idle(); });

@@ -1,8 +1,8 @@
 // The completion queue polls its queue pairs in turn, sleeps and wakes. Completions wait in their queue
 // pairs, so the queue never overruns, whatever number of entries was requested. Used on the device's thread.
 //
-// The queue watches a few queue pairs, those that were active last: each poll looks into their rings, and
-// their peers only need to write there. The peers of all other queue pairs announce what they write
+// The queue watches the few queue pairs that were active last: each poll looks into their rings, and their
+// peers only need to write there. The peers of all other queue pairs announce what they write
 // (announcements.h). A queue pair with an announcement is on a list until it has been polled empty. The cost
 // of a poll therefore does not depend on the number of queue pairs. On shm-fd all queue pairs are watched.
 #pragma once
@@ -55,9 +55,9 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t pipe_serial() const { return pipe_serial_; }
   /// Returns the end of the pipe that peers open.
   int doorbell_fd() const { return pipe_write_.get(); }
-  /// Must be called when poll() may find something in this queue pair that no side announces: completions
-  /// made on this side (a completed request, a flush), or messages that arrived before the queue pair was
-  /// connected.
+  /// Must be called when poll() may find something in this queue pair that no side announces. This may be a
+  /// completion made on this side (a completed request, a flush), or a message that arrived before the queue
+  /// pair was connected.
   void note(QueuePair& qp);
   /// Does the same as note() after a failure, which also wakes a user that waits for solicited messages.
   void note_failed(QueuePair& qp);

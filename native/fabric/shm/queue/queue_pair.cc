@@ -154,7 +154,7 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   }
   auto pipe = remote->pipe(address, device_.counts(), &error);
   if (!pipe) return error;
-  // Maps now what SENDs will need. Later the system might refuse, which would end the connection.
+  // Maps the memory that SENDs will need. Later the system might refuse, which would end the connection.
   const PostedReceive& first = peer.receives[kFirstNumber & (address.receive_slots - 1)];
   const std::uint32_t memory = first.memory.load(std::memory_order_relaxed);
   RemoteRange range;
@@ -221,8 +221,8 @@ void QueuePair::to_error() {
 
 void QueuePair::enter_error(SharedState shown) {
   if (state_ == QpState::err) {
-    // A fault stays shown after the queue pair has been destroyed: a peer that has not polled since would
-    // otherwise find only `closed`, and would learn of its own ERR no earlier than with its next request.
+    // The fault stays visible after the queue pair has been destroyed. Otherwise a peer that has not polled
+    // since would find only `closed`, and would learn of its own ERR only with its next request.
     if (shown == SharedState::closed &&
         own_->state.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(SharedState::fault)) {
       own_->state.store(static_cast<std::uint32_t>(shown), std::memory_order_seq_cst);

@@ -1,4 +1,4 @@
-// The queue pair. Its own segment receives what the peer sends; the peer's segment is mapped to send there.
+// The queue pair. Its own segment receives the peer's messages; the peer's segment is mapped to send there.
 // The class is defined in six files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc
 // (READ and WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc (shm-fd) and
 // memory/revocation.cc (waiting for a peer's last copy). Used on the device's thread.
@@ -46,8 +46,8 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::uint32_t index() const { return index_; }
   /// State of this queue pair in its completion queue.
   CompletionQueue::Turns turns;
-  /// Says whether the peer must announce what it publishes; otherwise the completion queue looks at the ring
-  /// by itself. Messages that are already published are not announced, so the caller must call idle()
+  /// Says whether the peer must announce its messages; otherwise the completion queue looks at the ring by
+  /// itself. Messages that are already published are not announced, so the caller must call idle()
   /// afterwards.
   void rely_on_announcements(bool on) {
     own_->announce.store(on ? 1 : 0, on ? std::memory_order_seq_cst : std::memory_order_relaxed);

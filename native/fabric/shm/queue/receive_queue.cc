@@ -117,7 +117,7 @@ bool QueuePair::may_hold_messages(std::uint64_t) const {
   return peer_ != nullptr && !ring_closed_ && find_message(std::memory_order_acquire, &epoch, &header);
 }
 
-/// Finds where the next message begins, if it has arrived: behind the previous message, or at the first cell
+/// Finds the start of the next message, if it has arrived: behind the previous message, or at the first cell
 /// (a new epoch).
 inline bool QueuePair::find_message(std::memory_order order, std::uint64_t* epoch, CellHeader* header) const {
   *header = unpack(own_cells_[epoch_read_ & cell_mask_].header.load(order));
@@ -192,8 +192,8 @@ bool QueuePair::invalidate_for_peer(std::uint32_t key) {
   const KeyEntry* key_entry = device_.table().find(key, ProtectionTable::Kind::window);
   if (key_entry == nullptr || key_entry->qp_num != qp_num_) return false;
   device_.table().revoke(key);
-  // The peer's thread sent this message, so it cannot be copying at the same time. If the marker says so, it
-  // is a lie, or the peer has bypassed its own library.
+  // The peer's thread sent this message, so it cannot be copying at the same time. If the marker names such a
+  // receive, it is wrong, or the peer has bypassed its own library.
   return !peer_holds(key);
 }
 

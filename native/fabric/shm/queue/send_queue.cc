@@ -157,8 +157,8 @@ bool QueuePair::peer_has_receive() {
 }
 
 /// Finds the kind of a SEND that contains a word (an immediate or a key), and that word. Returns
-/// loc_qp_op_err when the peer's build does not know the kind, and rem_inv_req_err when the peer will not
-/// accept the message.
+/// loc_qp_op_err when the peer's build does not know this kind of message, and rem_inv_req_err when the peer
+/// will not accept the message.
 WcStatus QueuePair::find_word(const SendWr& wr, CellKind* kind, std::uint32_t* word) const {
   if (wr.opcode == Opcode::send_with_imm) {
     *kind = CellKind::send_with_imm;

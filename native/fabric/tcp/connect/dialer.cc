@@ -13,8 +13,8 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Limit of further attempts after an attempt that reached another server. With a round-robin balancer they
-/// are enough to reach the right one of as many servers.
+/// Limit of further attempts after an attempt that reached another server. With a round-robin load balancer,
+/// this number of attempts reaches the right server among as many servers.
 constexpr std::uint32_t kAgainMax = 31;
 
 }  // namespace

@@ -12,11 +12,11 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// How long to try to send, in milliseconds. The time is enough to send the content of a send buffer, but a
-/// silent peer does not keep a descriptor for long.
+/// Time in milliseconds for which to try to send. The time is enough to send the content of a send buffer,
+/// but a silent peer does not keep a descriptor for long.
 constexpr std::uint32_t kLimitMs = 5'000;
-/// How long to wait before a reset, in milliseconds. The time is enough for the reason of the end to arrive,
-/// and too short for another retransmission of lost bytes.
+/// Time in milliseconds to wait before a reset. The time is enough for the reason of the end to arrive, and
+/// too short for another retransmission of lost bytes.
 constexpr std::uint32_t kSilentMs = 1'000;
 constexpr std::size_t kDrainBytes = 64 << 10;
 /// Limit of reads on one connection before the other connections have their turn.

@@ -18,9 +18,9 @@ class LingeringSockets {
 
   /// Beyond kMax connections the oldest is closed.
   void add(UniqueFd fd, std::vector<std::byte> bytes);
-  /// Adds a connection whose packets are lost on the way. Nothing more is sent on it, and it is reset after a
-  /// delay. The delay makes sure that the reset, if it arrives at all, does not arrive before the reason,
-  /// which is sent on the control connection.
+  /// Adds a connection whose packets are lost on the way. Nothing more is sent on such a connection, and it
+  /// is reset after a delay. The delay makes sure that the reset, if it arrives at all, does not arrive
+  /// before the reason, which is sent on the control connection.
   void add_silent(UniqueFd fd);
 
  private:

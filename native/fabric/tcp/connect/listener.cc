@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBacklog = 512;
 constexpr int kAcceptsPerIteration = 16;
-/// How long to pause accepting when no descriptor is free, in milliseconds. Without a pause the listener
+/// Time in milliseconds for which accepting pauses when no descriptor is free. Without a pause the listener
 /// would be ready all the time.
 constexpr std::uint32_t kPauseMs = 50;
 

@@ -1,4 +1,4 @@
-// TCP sockets and their options. Used where a connection is opened, accepted or lost, on the device's thread.
+// TCP sockets and their options. Used when a connection is opened, accepted or lost, on the device's thread.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::string prepare(int fd, const TcpOptions& options);
 void reset_on_close(int fd);
 /// Closes with a reset. The peer is notified at once, and bytes that are still in transit are dropped.
 void reset_connection(UniqueFd& fd);
-/// Returns the text of strerror, with an explanation where that text is not clear.
+/// Returns the text of strerror, with an explanation if that text is not clear.
 std::string why_lost(int error);
 
 }  // namespace rdma_rpc::fabric::tcp

@@ -45,7 +45,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   void remove(QueuePair& qp, int fd);
   /// Gives this queue pair a turn in the next poll().
   void enqueue(QueuePair& qp);
-  /// Returns whether `messages` messages of a queue pair may wait for more. In this case the queue pair
+  /// Returns whether `messages` messages of a queue pair may wait for more. If they may wait, the queue pair
   /// enqueues itself.
   bool may_coalesce(std::uint32_t messages) { return coalescing_.may_wait(messages, ring_.size()); }
   /// Wakes the user because a state has changed, although poll() returns no completion for it.

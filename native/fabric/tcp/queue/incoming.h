@@ -57,7 +57,7 @@ class Incoming {
     next_->addr += header_.bytes;
     next_->total -= header_.bytes;
   }
-  /// Returns the number of bytes of the whole request. This frame must be its last.
+  /// Returns the number of bytes of the whole request. This frame must be the last frame of its request.
   std::uint32_t request_bytes() const { return written_ + header_.bytes; }
   void request_is_done() {
     ++handled_;

@@ -21,7 +21,7 @@ namespace {
 /// Limit of retransmissions without an answer. Above it the path counts as silent. The kernel doubles the
 /// time between them; on a local network this number takes 6 s.
 constexpr std::uint32_t kUnansweredMax = 5;
-/// The same limit when the peer has sent something meanwhile that acknowledges none of these bytes. Then
+/// The same limit when the peer has sent something since then but has acknowledged none of these bytes. Then
 /// perhaps only one direction is silent, or the network loses many packets. If every fifth packet is lost in
 /// either direction, seven attempts in a row fail once in 1,300 times. They take 13 s.
 constexpr std::uint32_t kUnansweredOfHeardMax = 6;

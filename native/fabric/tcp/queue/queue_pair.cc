@@ -176,7 +176,7 @@ void QueuePair::to_error() {
   enter_error(Op::bye);
 }
 
-/// Sends what was posted before the end, as far as the socket accepts it.
+/// Sends the frames that were posted before the end, as far as the socket accepts them.
 void QueuePair::say_what_waits() {
   if (coalesced_ != 0 && socket_) flush();
 }
@@ -196,7 +196,7 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
 /// user is accessed.
 void QueuePair::part(Op last_word, const Header* refusal) {
   if (path_.is_silent()) {
-    // No frame would arrive, and the kernel would retransmit it for a minute.
+    // Otherwise no frame would arrive, and the kernel would retransmit it for a minute.
     cq_.remove(*this, socket_.get());
     --device_.counts().open_fds;
     device_.lingering_sockets().add_silent(std::move(socket_));

@@ -97,7 +97,7 @@ class QueuePair final : public fabric::QueuePair {
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
 
  private:
-  /// How incoming frames are treated. See the table above.
+  /// The treatment of incoming frames. See the table above.
   enum class In : std::uint8_t { hears, refuses, deaf, gone };
   /// Whether the socket accepts bytes.
   enum class Out : std::uint8_t { free, blocked, broken };
@@ -124,7 +124,7 @@ class QueuePair final : public fabric::QueuePair {
     bulk,       ///< needs several frames, or a long one, and no frame has been sent
     under_way,  ///< some of its frames have been sent, and no other request may come between them
   };
-  /// Whether an ack is worth a frame of its own now, or waits for a frame that includes it.
+  /// Whether to send a separate ack now, or to wait for a frame that can carry the ack.
   enum class LoneAck : std::uint8_t { now, later };
   /// Acknowledgements that are still to be sent or requested.
   struct Acks {

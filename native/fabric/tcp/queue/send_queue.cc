@@ -148,7 +148,7 @@ SendSlot* SendQueue::reading() {
 }
 
 void SendQueue::read_done() {
-  // Requests are executed in order, so those before this one have been executed, and need no ack.
+  // Requests are executed in order, so the requests before this one have been executed and need no ack.
   const std::uint32_t number = reading()->number;
   if (static_cast<std::int32_t>(number - acked_) > 0) acked_ = number;
   ++reads_head_;

@@ -40,9 +40,9 @@ struct SendSlot {
   std::uint32_t moved;   ///< send, write: number of bytes in frames; read: number of bytes received
   std::uint32_t number;  ///< number on the wire, after begin()
   Opcode opcode;
-  WcStatus status;  ///< how the request will fail, when that is known in advance
+  WcStatus status;  ///< how the request will fail, if it is already known that it fails
   bool signaled, fence, inlined, begun;
-  /// The request may have to wait for earlier READs, or until this side knows what the peer supports:
+  /// The request may have to wait for earlier READs, or until this side knows the features of the peer:
   /// must_wait().
   bool may_wait;
   bool asked;  ///< an ack for earlier requests has been requested, because this request must fail behind them
@@ -100,7 +100,7 @@ class SendQueue {
   void moved(std::uint32_t bytes);
   /// Returns the number of bytes of WRITEs that are not in frames yet.
   std::uint64_t unsent_write_bytes() const { return unsent_write_bytes_; }
-  /// Called when all of next() is in frames, or when it has been executed.
+  /// Called when all bytes of next() are in frames, or when it has been executed.
   void started();
 
   /// Returns a number for a request without a slot.

@@ -93,8 +93,8 @@ void QueuePair::look_at_features() {
   carry_out_local();
 }
 
-/// Decides which frame is next, one frame at a time, because the choice depends on the frame before it: a
-/// local request that has been reached meanwhile may need a question, and the request behind it may have
+/// Decides which frame is next. It chooses one frame at a time, because the choice depends on the previous
+/// frame: a local request may have become due that needs a question, and the request behind it may have
 /// begun.
 QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   if (!socket_) return FrameKind::none;

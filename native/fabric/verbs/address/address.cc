@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr std::uint32_t kMagic = 0x42565252;          // "RRVB"
 constexpr std::uint32_t kListenerMagic = 0x4c565252;  // "RRVL"
 constexpr std::uint32_t kNumberMax = 0xffffff;
-/// enum ibv_mtu: 4096 bytes; rdma_cm knows the path's.
+/// The value of enum ibv_mtu for 4096 bytes. rdma_cm lowers it to the MTU of the path.
 constexpr std::uint8_t kLargestMtu = 5;
 
 /// Calls `each` with each field, in the order on the wire.
@@ -58,7 +58,7 @@ std::vector<std::byte> encode(const Address& a) {
 }
 
 std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way) {
-  // Magic and version come first in every version; the size may differ in others.
+  // Every version of this fabric begins with the magic and the version; the size of the rest may differ.
   std::uint32_t magic = 0;
   if (bytes.size() > sizeof magic) std::memcpy(&magic, bytes.data(), sizeof magic);
   if (magic == kMagic && bytes[sizeof magic] != std::byte{mine.version}) {

@@ -1,5 +1,5 @@
-// The address of a queue pair as the sideband carries it: of fixed size, little endian. Made and read when
-// queue pairs connect.
+// The address of a queue pair in the form that the sideband carries: a fixed size, little endian. Made and
+// read when queue pairs connect.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// How a queue pair can be connected (a set of flags), and the kind of its device.
+/// Flags that say how a queue pair can be connected and which kind of device it is on.
 enum Way : std::uint8_t {
   way_cm = 1u << 0,        ///< by rdma_cm
   way_sideband = 1u << 1,  ///< by the content of the two addresses
@@ -22,7 +22,8 @@ enum Way : std::uint8_t {
   way_uc = 1u << 4,      ///< (not a way to connect:) the queue pair is of type UC, which connects to UC alone
 };
 
-/// Names one queue pair to rdma_cm's listener; it cannot be guessed without having seen the address.
+/// A random token that names one queue pair to rdma_cm's listener. Only a peer that has seen the queue pair's
+/// address knows it.
 using Token = std::array<std::uint8_t, 16>;
 
 struct Address {
@@ -45,8 +46,8 @@ struct Address {
   std::uint16_t lid = 0;
   std::array<std::uint8_t, 16> gid{};
 
-  /// Not part of the encoded address: the peer is a listener of another program, of which only the IP address
-  /// and port are known.
+  /// This field is not part of the encoded address. True when the peer is a listener of another program; then
+  /// only its IP address and port are known.
   bool other = false;
 };
 inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 2 + 2 + 16 + 16 + 2 + 2 + 4 + 16;
@@ -56,8 +57,8 @@ std::vector<std::byte> encode(const Address& address);
 /// `way`; otherwise returns why not.
 std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way);
 
-/// The address of a listener of another program: a magic, an IPv6 address (IPv4 as ::ffff:a.b.c.d) and a port,
-/// little endian. Applications make it (runtime/verbs/listener-address.ts).
+/// The address of a listener of another program: a magic, an IPv6 address (IPv4 as ::ffff:a.b.c.d) and a
+/// port, little endian. Applications make it (runtime/verbs/listener-address.ts).
 inline constexpr std::size_t kListenerBytes = 4 + 16 + 2;
 bool names_listener(std::span<const std::byte> bytes);
 /// As decode(), for bytes that name a listener.

@@ -69,8 +69,8 @@ std::vector<Bytes> addresses_of(const ifaddrs* list, const std::string& name) {
 
 int Interface::fits(const ibv_gid_entry& gid) const {
   if (std::memcmp(gid.gid.raw, address.data(), address.size()) == 0) return 2;
-  // A device that several network namespaces share shows the GIDs of all of them. An index is one of their
-  // namespace, and may be that of another interface here.
+  // A device that several network namespaces share shows the GIDs of all of them. The interface index of a
+  // GID is valid only in the namespace of that GID, and here it may be the index of another interface.
   const bool by_ip = gid.gid_type == IBV_GID_TYPE_ROCE_V1 || gid.gid_type == IBV_GID_TYPE_ROCE_V2;
   const auto is_it = [&gid](const auto& own) {
     return std::memcmp(gid.gid.raw, own.data(), own.size()) == 0;

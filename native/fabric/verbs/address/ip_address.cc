@@ -21,7 +21,7 @@ bool IpAddress::is_ipv4() const { return std::equal(kMapped.begin(), kMapped.end
 
 bool IpAddress::is_host() const {
   if (is_ipv4()) return bytes[12] != 0 && bytes[12] != 127 && bytes[12] < 224;
-  // ::, ::1 and everything else with eight leading zeros belongs to no host; ff00::/8 is multicast.
+  // Addresses whose first byte is 0, such as :: and ::1, belong to no host. ff00::/8 is multicast.
   return bytes[0] != 0 && bytes[0] != 0xff;
 }
 

@@ -17,14 +17,14 @@ struct IpAddress {
   std::uint32_t scope = 0;  ///< interface of a link-local address; meaningful on this host only
 
   bool is_ipv4() const;
-  /// Whether it is neither empty nor loopback nor multicast.
+  /// Returns whether the address belongs to a host, so that it is not empty, loopback or multicast.
   bool is_host() const;
 };
 
 /// Large enough for a sockaddr of either family.
 sockaddr_storage to_sockaddr(const IpAddress& address);
 IpAddress from_sockaddr(const sockaddr& address);
-/// Text form, with the port if it is not 0.
+/// Returns the address as text, with the port if it is not 0.
 std::string to_string(const IpAddress& address);
 /// The addresses of all interfaces that are up, except loopback.
 std::vector<IpAddress> host_addresses();

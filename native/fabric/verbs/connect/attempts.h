@@ -1,5 +1,5 @@
-// The connection attempts of a device: their time limits, and their blocking calls, which run on threads of
-// their own. On the device's thread.
+// The connection attempts of a device: their time limits and their blocking calls. Each blocking call runs on
+// its own thread; everything else runs on the device's thread.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ class Attempts {
   /// Readable while progress() has work to do. May be watched together with other descriptors.
   int fd() const { return epoll_; }
   void progress();
-  /// Whether an attempt is in progress, so that polls must call progress(), too.
+  /// Returns whether an attempt is in progress; if so, each poll must also call progress().
   bool busy() const { return !limits_.empty(); }
 
   // For connections:
@@ -36,7 +36,7 @@ class Attempts {
   /// called first.
   void limit(Connection& connection, Clock::time_point time);
   void forget_limit(Connection& connection);
-  /// Rung by the thread of a connection: progress() then calls call_returned() on all connections.
+  /// The thread of a connection rings this wake-up. progress() then calls call_returned() on all connections.
   const std::shared_ptr<WakeUp>& wake_up() const { return wake_up_; }
 
  private:

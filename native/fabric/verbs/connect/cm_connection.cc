@@ -16,7 +16,7 @@ namespace {
 /// (rdma_reject()).
 constexpr int kInvalidServiceId = 8, kRejected = 28;
 
-/// For listeners of other programs: a peer without a receive is asked again without limit.
+/// RNR retry count for listeners of other programs: when the peer has no receive, retry without limit.
 constexpr std::uint8_t kRnrRetryEndless = 7;
 
 /// Number of requests that an active side sends within the time limit while no answer comes.
@@ -53,7 +53,8 @@ std::string CmConnection::start(const Address& peer) {
     why = resolve();
   } else {
     phase_ = Phase::waiting;
-    // A request came before connect(): from the peer, or from another process that has seen our address.
+    // A request came before connect(). It is from the peer, or from another process that has seen our
+    // address.
     if (id_ != nullptr && equal(asked_by_, active_word())) {
       why = accept();
     } else {
@@ -68,7 +69,7 @@ std::string CmConnection::start(const Address& peer) {
 }
 
 void CmConnection::set_timer() {
-  // A listener of another program would take a second request for another client.
+  // A listener of another program would think that a second request comes from another client.
   const bool asks = qp_.address().active != 0 && !is_iwarp(peer_) && !peer_.other;
   const std::chrono::milliseconds limit(manager_.device().options().connect_timeout_ms);
   const auto soon = Attempts::Clock::now() + limit / kRequests;
@@ -79,7 +80,7 @@ std::string CmConnection::resolve() {
   phase_ = Phase::resolving;
   id_.reset();
   id_ = manager_.create_id(this);
-  // Bound to our own address, since two devices of one host would otherwise bypass the wire between them.
+  // Bind to our own address. Otherwise two devices of one host would bypass the wire between them.
   const IpAddress& own = manager_.address();
   sockaddr_storage from = to_sockaddr({own.bytes, 0, own.scope});
   sockaddr_storage to = to_sockaddr({peer_.ip, peer_.ip_port, own.scope});
@@ -122,12 +123,12 @@ std::string CmConnection::connect() {
   return rdma_connect(id_.get(), &with) == 0 ? "" : refused(errno);
 }
 
-/// The token of the active side, which both sides know.
+/// Returns the token of the active side, which both sides know.
 Token CmConnection::active_word() const {
   const bool active = qp_.address().active != 0;
   const auto& words = qp_.first_words();
   if (!words) return active ? qp_.address().token : peer_.token;
-  // Not std::bit_cast, which is missing in the libstdc++ that the package's binaries are built with.
+  // The libstdc++ with which the package's binaries are built has no std::bit_cast.
   Token word;
   std::memcpy(word.data(), (active ? words->own : words->peer).data(), word.size());
   return word;
@@ -207,7 +208,7 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
       why = connect();
       break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      // INIT again, because the partition (P_Key) is known only now.
+      // Move to INIT again, because the partition (P_Key) is known only now.
       why = move_to(IBV_QPS_INIT);
       if (why.empty()) why = move_to_rts();
       if (why.empty() && rdma_establish(id_.get()) != 0) why = refused(errno);
@@ -221,7 +222,7 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
         up();
       break;
     case RDMA_CM_EVENT_REJECTED:
-      // From an active side: it has cancelled this request and may make another.
+      // The active side has cancelled this request and may send another one.
       if (phase_ == Phase::accepting && ready_) return wait_again();
       why = refused(status);
       break;
@@ -235,7 +236,7 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
       why = "the peer has closed the connection";
       break;
     case RDMA_CM_EVENT_ADDR_CHANGE:
-      // Without this event's end the retries would have to find out.
+      // Without this case, only the end of all retries would show that the connection is dead.
       why = "the address of " + manager_.device().capabilities().name +
             " has moved to other hardware, as when a bond fails over (RDMA_CM_EVENT_ADDR_CHANGE)";
       break;
@@ -298,7 +299,7 @@ void CmConnection::data_came() {
 
 void CmConnection::expire() {
   if (Attempts::Clock::now() < limit_) {
-    // While it resolves, the kernel repeats its queries by itself.
+    // While an address is being resolved, the kernel repeats its queries by itself.
     const std::string why = phase_ == Phase::connecting ? resolve() : "";
     return why.empty() ? set_timer() : fail(why);
   }
@@ -316,11 +317,11 @@ void CmConnection::up() {
 }
 
 void CmConnection::fail(const std::string& why) {
-  // A request that came before start() and has gone leaves no trace.
+  // The request came before start() and is gone: forget it.
   if (phase_ == Phase::idle) return id_.reset();
   if (phase_ == Phase::up) return qp_.fail(why);
   end(Phase::down);
-  // On iWARP the kernel may keep using it: see close().
+  // On iWARP the kernel may still use the id: see close().
   if (thread_ == nullptr) id_.reset();
   qp_.fail(why);
 }

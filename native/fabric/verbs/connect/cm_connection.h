@@ -1,9 +1,9 @@
-// Connects a queue pair to its peer by rdma_cm. The queue pair is created before and moved through its states
-// here (by the kernel on iWARP), so that receives are posted in time. On the device's thread.
+// Connects a queue pair to its peer by rdma_cm. The queue pair already exists, and this file moves it through
+// its states (on iWARP the kernel does), so that receives are posted in time. On the device's thread.
 //
 // rdma_cm resends a lost message only after four seconds, so the active side repeats its request earlier,
-// with another id, and the passive side takes the newest request. The queue pairs are not affected, since the
-// address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and repeats
+// with another id, and the passive side takes the newest request. The queue pairs are not affected, because
+// the address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and repeats
 // messages by itself.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair;
 
-/// The private data of an active side's request: the wanted queue pair and its own.
+/// The private data of an active side's request. It names the queue pair of the peer and its own.
 struct PrivateData {
   static constexpr std::uint32_t kMagic = 0x43565252;  // "RRVC"
   std::uint32_t magic = kMagic;
@@ -45,7 +45,7 @@ class CmConnection final : public Connection {
 
   // For the connection manager:
   void handle(rdma_cm_event_type event, int status);
-  /// A peer's request. Returns true when it is for this queue pair, which then owns `id`.
+  /// Takes a peer's request. Returns true when the request is for this queue pair, which then owns `id`.
   bool offer(const PrivateData& data, IdPtr& id);
 
  private:
@@ -68,9 +68,9 @@ class CmConnection final : public Connection {
   void wait_again();
   std::string move_to(ibv_qp_state state);
   std::string move_to_rts();
-  /// Sets what the two sides have agreed on by their addresses. The path comes from rdma_cm; the rest does
-  /// not, since rdma_cm has other limits, asks for a delay of 655 ms after a SEND without a receive, and
-  /// changes the packet numbers with each request.
+  /// Sets the attributes on which the two sides have agreed by their addresses. Only the path comes from
+  /// rdma_cm, because rdma_cm has other limits, requests a delay of 655 ms after a SEND without a receive,
+  /// and changes the packet numbers with each request.
   void agree(ibv_qp_attr* attr) const;
   rdma_conn_param parameters() const;
   std::string refused(int status) const;
@@ -80,8 +80,8 @@ class CmConnection final : public Connection {
   void fail(const std::string& why);
   void end(Phase phase);
   void abandon(QueueObjects queue);
-  /// Destroys the id of an ended connection when the connection manager finds it convenient. (A cancelled
-  /// request must end at once: the peer would take it for the newest one.)
+  /// Lets the connection manager destroy the id of an ended connection later. (The id of a cancelled request
+  /// must be destroyed at once; otherwise the peer would take that request for the newest one.)
   void let_go();
 
   ConnectionManager& manager_;

@@ -13,8 +13,8 @@ struct DestroyEventChannel {
 };
 using EventChannelPtr = std::unique_ptr<rdma_event_channel, DestroyEventChannel>;
 
-/// Destroying an id waits until its events have been acknowledged: never destroy an id while handling one of
-/// its events.
+/// Destroying an id waits until its events are acknowledged. Therefore an id must never be destroyed while
+/// one of its events is being handled.
 struct DestroyId {
   void operator()(rdma_cm_id* id) const { rdma_destroy_id(id); }
 };

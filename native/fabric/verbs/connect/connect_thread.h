@@ -1,7 +1,7 @@
-// A thread for the blocking call of a connection attempt; it ends with the attempt. An iWARP driver may
-// connect a TCP socket inside rdma_connect(): soft-iWARP blocks in it for two minutes when the network is
-// dead, and then waits for the answer in rdma_destroy_id(). Without rdma_cm, ibv_modify_qp() resolves the
-// hardware address of the peer. Used by the two kinds of Connection.
+// A thread for the blocking call of a connection attempt. The thread ends with the attempt. Two calls may
+// block. With rdma_cm, an iWARP driver may connect a TCP socket inside rdma_connect(): when the network is
+// dead, soft-iWARP blocks there for two minutes, and then waits for the answer in rdma_destroy_id(). Without
+// rdma_cm, ibv_modify_qp() resolves the hardware address of the peer. Used by the two kinds of Connection.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Wakes the device's thread when a call has returned. An eventfd.
+/// An eventfd that wakes the device's thread when a call has returned.
 class WakeUp {
  public:
   WakeUp();
@@ -43,8 +43,8 @@ class ConnectThread {
   std::optional<int> result(std::chrono::milliseconds wait = {});
   /// Ends the attempt; the caller owns all objects.
   void release();
-  /// Everything that the kernel may still be using, with its dependencies. Members are in the order last to
-  /// first to be destroyed.
+  /// The objects that the kernel may still be using, with the objects on which they depend. C++ destroys
+  /// members from the last to the first, which is the order that is needed here.
   struct Remains {
     std::shared_ptr<rdma_event_channel> events;
     QueueObjects queue;

@@ -14,7 +14,7 @@ class Connection {
  public:
   virtual ~Connection() = default;
   /// Starts the attempt, which then proceeds by itself to QueuePair::connected() or fail(). Returns "", or
-  /// why it cannot even begin.
+  /// why the attempt cannot begin.
   virtual std::string start(const Address& peer) = 0;
   /// The last step of QpOptions::stepwise, from RTR to RTS. Returns "", or why it cannot be made.
   virtual std::string go_to_rts() { return "it makes all steps by itself"; }

@@ -17,7 +17,8 @@ namespace {
 
 constexpr char kFile[] = "/dev/infiniband/rdma_cm";
 constexpr int kBacklog = 512;
-/// The kernel picks a port that is free for rdma_cm; on iWARP it must also be free for TCP sockets.
+/// Number of ports to try. The kernel picks a port that is free for rdma_cm; on iWARP the port must also be
+/// free for TCP sockets.
 constexpr int kPortsTried = 16;
 /// Limit of ids of connections that ended while the port was down. Further ones are destroyed at once.
 constexpr std::size_t kPutAwayMax = 4096;
@@ -72,8 +73,8 @@ bool ConnectionManager::is_mine(const rdma_cm_id& id) const {
 }
 
 bool ConnectionManager::find_address() {
-  // A device does not say which addresses lead to it (an iWARP device's GID is not one of them), so try all
-  // addresses, the likely ones first.
+  // No attribute of a device says which IP addresses lead to it (the GID of an iWARP device is no IP
+  // address), so try all addresses, the likely ones first.
   const std::vector<IpAddress> candidates = host_addresses();
   const std::optional<Interface> wanted = interface_with(device_.options().address);
   const auto rank = [&](const IpAddress& ip) {
@@ -134,7 +135,8 @@ std::string ConnectionManager::listen() {
 }
 
 bool ConnectionManager::can_speak() const {
-  // Asking is a command of some 100 us, and hundreds of connections may end at once.
+  // The query is a command of some 100 us, and hundreds of connections may end at once, so keep its result
+  // for a short time.
   constexpr std::chrono::milliseconds kFresh{20};
   const auto now = Attempts::Clock::now();
   if (now - asked_ > kFresh) {

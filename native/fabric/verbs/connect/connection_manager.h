@@ -30,7 +30,7 @@ class ConnectionManager {
 
   /// Starts to listen for the peers' connections; call it once. Returns "", or why that failed.
   std::string listen();
-  /// Whether the device has been removed from the machine; the kernel then waits until it is closed.
+  /// Returns whether the device was removed from the machine. The kernel then waits until it is closed.
   bool removed() const { return removed_; }
   /// Address of this device, with the listener's port while it listens.
   const IpAddress& address() const { return address_; }
@@ -39,15 +39,15 @@ class ConnectionManager {
   const Device& device() const { return device_; }
   const std::shared_ptr<rdma_event_channel>& channel() const { return channel_; }
   IdPtr create_id(void* context) const;
-  /// Whether rdma_cm has bound this id to our device and port.
+  /// Returns whether rdma_cm has bound this id to our device and port.
   bool is_mine(const rdma_cm_id& id) const;
   void enter(CmConnection& connection) { connections_.push_back(&connection); }
   void leave(CmConnection& connection) { std::erase(connections_, &connection); }
-  /// Whether rdma_cm can send a message from this device now.
+  /// Returns whether rdma_cm can send a message from this device now.
   bool can_speak() const;
-  /// Destroys an id, now or when the port is up again. The kernel then sends a good-bye to the peer. If
-  /// soft-RoCE has to send it through a port that is down, it receives no further rdma_cm message until the
-  /// device is added anew.
+  /// Destroys an id now, or when the port is up again. On destruction the kernel sends a disconnect message
+  /// to the peer. If soft-RoCE sends that message through a port that is down, soft-RoCE receives no further
+  /// rdma_cm message until the device is removed and added again.
   void put_away(IdPtr id);
   void port_came_up() { put_away_.clear(); }
 

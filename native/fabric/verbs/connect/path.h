@@ -9,16 +9,17 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Whether packets need a global route header: always on Ethernet; on InfiniBand where the device insists, or
-/// where the peer is in another subnet (the first half of a GID).
+/// Returns whether packets need a global route header. On Ethernet they always do. On InfiniBand they do when
+/// the device requires it or the peer is in another subnet, which the first half of a GID names.
 inline bool needs_route(const Port& port, const Address& peer) {
   constexpr std::size_t kSubnetBytes = 8;
   return port.needs_grh || port.address.link_layer == IBV_LINK_LAYER_ETHERNET ||
          std::memcmp(port.address.gid.data(), peer.gid.data(), kSubnetBytes) != 0;
 }
 
-/// A label of 20 bits that differs between connections, from which RoCE v2 makes the UDP source port: switches
-/// with several paths (ECMP) then spread the connections of two hosts. Older kernels do that only for rdma_cm.
+/// Returns a label of 20 bits that differs between connections. RoCE v2 computes the UDP source port from it,
+/// so that switches with several paths (ECMP) spread the connections between two hosts over the paths. Older
+/// kernels set such a label only for connections by rdma_cm.
 inline std::uint32_t flow_label(std::uint32_t own_qp, std::uint32_t peer_qp) {
   constexpr std::uint32_t kMask = 0xfffff;
   const std::uint64_t both = std::uint64_t{own_qp} * peer_qp;

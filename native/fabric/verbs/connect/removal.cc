@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kStackBytes = 64 * 1024;
 
-/// The devices that this process has used before, and the thread that waits for their removal. Lives as long
-/// as the process, since a waiting thread cannot be joined at exit.
+/// The devices that this process has used before, and the thread that waits for their removal. The object is
+/// never destroyed, because a waiting thread cannot be joined at exit.
 class Watch {
  public:
   static Watch& instance() {
@@ -28,8 +28,8 @@ class Watch {
     return only;
   }
 
-  /// The id must be destroyed before its channel, through which librdmacm returns it to the kernel. (As two
-  /// parameters, the compiler would choose the order.)
+  /// The id must be destroyed before its channel, because librdmacm destroys the id through the channel.
+  /// (With two function parameters, the compiler would choose the order of destruction.)
   struct Kept {
     std::shared_ptr<rdma_event_channel> channel;
     IdPtr anchor;
@@ -39,7 +39,7 @@ class Watch {
     const std::lock_guard lock(mutex_);
     const auto same = [&](const Kept& kept) { return kept.anchor->verbs == added.anchor->verbs; };
     if (std::any_of(kept_.begin(), kept_.end(), same)) return;
-    // Without the watching thread the device is not registered here, and stays open after it was removed.
+    // Without the watching thread nothing can be done: the device will stay open after its removal.
     if (changed_.fd() < 0 || (!running_ && !start())) return;
     kept_.push_back(std::move(added));
     changed_.ring();
@@ -87,9 +87,9 @@ class Watch {
 }  // namespace
 
 void let_go_of_removed(IdPtr anchor) {
-  // librdmacm closes a removed device only when it scans the devices again and finds new ones, all of which
-  // it opens then. Therefore its descriptors are redirected to /dev/null; it keeps their numbers and closes
-  // them some day. While an id is bound to the device, librdmacm has not closed them yet.
+  // librdmacm closes a removed device only when it scans the devices again and finds a new one. Until then it
+  // keeps the numbers of the device's descriptors, so these are redirected to /dev/null and not closed. They
+  // are still open now, because an id is bound to the device.
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) return;
   for (const int fd : {anchor->verbs->cmd_fd, anchor->verbs->async_fd}) ::dup3(nowhere, fd, O_CLOEXEC);

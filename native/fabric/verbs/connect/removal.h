@@ -1,7 +1,7 @@
-// Releases removed devices, which librdmacm does not do. It opens each device that it is used on and keeps it
-// open as long as the process lives, and the kernel does not complete the removal of an open device. A device
-// that a process has used once would therefore block its own removal, and the addition of a device with the
-// same name, until the process ends. Called by connection_manager.cc, on the threads of its devices.
+// Releases removed devices, because librdmacm does not. librdmacm keeps each device that it has opened open
+// until the process ends, and the kernel cannot complete the removal of an open device. A process that has
+// used a device once would therefore block its removal, and the addition of another device with the same
+// name. Called by connection_manager.cc, on the threads of its devices.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 namespace rdma_rpc::fabric::verbs {
 
 /// Call when `anchor`, an id bound to a device, has reported that the device is removed. Destroys the id and
-/// redirects librdmacm's two descriptors of that device to /dev/null. They are not closed, because librdmacm
-/// remembers their numbers and closes them itself when it opens a device that it has not seen yet, such as
-/// the same one added again; by then, numbers closed here could belong to other files. So two descriptors
-/// stay open for each device that is removed and not put back, however often that happens.
+/// redirects librdmacm's two descriptors of that device to /dev/null. The descriptors are not closed, because
+/// librdmacm remembers their numbers and closes them itself when it opens a new device; by then, numbers that
+/// were closed here could belong to other files. So two descriptors stay open for each device that is removed
+/// and not added again.
 void let_go_of_removed(IdPtr anchor);
 
 /// Call when `anchor` and its channel are no longer used. If their device is removed later, a thread of this

@@ -1,5 +1,5 @@
-// The quality of service of a queue pair's packets, and its retries when the peer is not ready: derived from
-// the options and from what the peer says. Called when queue pairs connect, on the device's thread.
+// The quality of service of a queue pair's packets, and its retries when the peer is not ready. They follow
+// from the options and from the peer's address. Called when queue pairs connect, on the device's thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,8 +16,8 @@ inline void set_service(const VerbsOptions& options, ibv_ah_attr* path) {
   if (options.service_level >= 0) path->sl = static_cast<std::uint8_t>(options.service_level);
 }
 
-/// Unlimited when the peer says that it may have to handle a page fault first; the watchdog ends requests
-/// that never complete.
+/// Returns the RNR retry count. It is unlimited when the peer says that it may have to handle a page fault
+/// first; the watchdog ends requests that never complete.
 inline std::uint8_t rnr_retries(const VerbsOptions& options, const Address& peer) {
   constexpr std::uint8_t kEndless = 7;
   if (options.rnr_retry >= 0) return static_cast<std::uint8_t>(options.rnr_retry);

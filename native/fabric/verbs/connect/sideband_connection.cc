@@ -13,9 +13,9 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// How long the passive side waits for the call to return. Its answer makes the active side send, and the
-/// first packets should find a queue pair that is ready. A known or responding neighbour takes less time than
-/// this; for a slower one, packets are resent.
+/// Time for which the passive side waits for the blocking call before it answers. The answer makes the active
+/// side send, and its first packets should find a queue pair that is ready. Resolving a neighbour takes less
+/// time than this when it is known or responds; if it takes longer, the first packets are resent.
 constexpr std::chrono::milliseconds kPassiveWait{5};
 
 }  // namespace
@@ -61,8 +61,8 @@ std::string SidebandConnection::start(const Address& peer) {
   const std::optional<int> result = thread_->result(kPassiveWait);
   if (!result) return "";
   std::string why = finish(*result);
-  // The thread has rung the wake-up, which would wake the next sleeper for nothing. All connections share it,
-  // so the others are checked, too.
+  // The thread has rung the wake-up, so read it now: otherwise it would wake the next sleeper for nothing.
+  // All connections share the wake-up, so progress() checks the other connections, too.
   device_.attempts().progress();
   return why;
 }

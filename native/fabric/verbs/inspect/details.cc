@@ -18,7 +18,7 @@ std::string hex(std::uint64_t value) {
   return text;
 }
 
-/// As ibv_devinfo writes a GUID: 0002:c903:0010:24d5.
+/// Returns a GUID in the form of ibv_devinfo, such as 0002:c903:0010:24d5.
 std::string guid_text(__be64 guid) {
   const std::uint64_t value = be64toh(guid);
   char text[24];
@@ -56,7 +56,7 @@ const char* node_text(ibv_node_type type) {
   }
 }
 
-/// The counts and limits of ibv_device_attr that are plain numbers.
+/// One of the counts and limits of ibv_device_attr that are plain numbers.
 struct Limit {
   const char* name;
   int ibv_device_attr::*value;
@@ -122,7 +122,7 @@ constexpr Flag kFlags[] = {
     {IBV_DEVICE_MANAGED_FLOW_STEERING, "MANAGED_FLOW_STEERING"},
 };
 
-/// On-demand paging and clocks, which only the extended query has.
+/// Adds the attributes of on-demand paging and clocks, which only the extended query returns.
 void add_extended(ibv_context* device, std::vector<VerbsAttribute>* attributes) {
   ibv_device_attr_ex attr{};
   if (ibv_query_device_ex(device, nullptr, &attr) != 0) return;

@@ -17,7 +17,7 @@ std::string hex(std::uint32_t value) {
 
 std::string mtu_text(ibv_mtu mtu) { return std::to_string(128u << mtu); }
 
-/// The codes of the InfiniBand specification, 14.2.5.6 (PortInfo).
+/// Returns the width for a code of the InfiniBand specification, section 14.2.5.6 (PortInfo).
 const char* width_text(std::uint8_t width) {
   switch (width) {
     case 1:

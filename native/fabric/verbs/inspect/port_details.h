@@ -7,7 +7,7 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Returns the port with no attributes when the device does not tell them.
+/// Returns the port without attributes when they cannot be queried.
 VerbsPortDetails describe_port(ibv_context* device, std::uint8_t number);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -1,6 +1,6 @@
 // Receives the asynchronous events of a device for `rdma-rpc events`, on a context of its own that has no
-// queue pairs: events of the device and of its ports come to every context, those of an object only to the
-// process that owns it. Called on the JS thread of the command.
+// queue pairs. Every context gets the events of the device and of its ports; the event of an object comes
+// only to the process that owns the object. Called on the JS thread of the command.
 #pragma once
 
 #include <memory>

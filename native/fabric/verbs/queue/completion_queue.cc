@@ -17,11 +17,11 @@ namespace {
 constexpr int kBatch = 32;
 /// Acknowledgements are batched because each takes a lock of the library.
 constexpr unsigned kEventsPerAck = 64;
-/// A user that polls without ever sleeping must also notice the peer's end and the device's events. That
-/// check costs three system calls.
+/// A user that polls without ever sleeping must also notice that the peer has ended, and the device's events.
+/// That check costs three system calls, so it is made once in this number of polls.
 constexpr unsigned kPollsPerEventCheck = 4096;
-/// Queue pairs of the device that one poll destroys: each takes a command of some 100 us to the firmware, and
-/// when a host dies, hundreds of them end at once.
+/// Limit of queue pairs that one poll destroys. Each takes a command of some 100 us to the firmware, and when
+/// a host dies, hundreds of them end at once.
 constexpr std::uint32_t kFinishedAtOnce = 32;
 
 std::uint32_t invalidated_key(const ibv_wc& from, const soft::Workaround* workaround) {
@@ -86,7 +86,7 @@ CompletionQueue::DeviceCq* CompletionQueue::reserve(std::uint32_t entries, std::
     return found->get();
   }
   entries += shared;
-  // Each queue is twice as large as the one before, so that few queues have to be polled.
+  // Each queue is twice as large as the previous one, so that few queues have to be polled.
   const std::uint32_t wanted = std::max(entries, std::min(device_cqs_.back()->entries, entries_max_ / 2) * 2);
   DeviceCq* device_cq = add_device_cq(wanted);
   if (device_cq == nullptr && wanted > entries) device_cq = add_device_cq(entries);
@@ -124,7 +124,7 @@ bool CompletionQueue::translate_shared(const ibv_wc& from, Wc& to) const {
   to.status = status_of(from.status, true, Opcode::recv);
   if (to.status != WcStatus::success) to.vendor_err = from.vendor_err;
   QueuePair* qp = device_.find_on_shared(from.qp_num);
-  // the user owns the receive's buffer again, and the message is lost
+  // The user owns the receive's buffer again; the message is lost.
   if (qp == nullptr || qp->has_lost_completions()) {
     to.status = WcStatus::wr_flush_err;
     to.tag = kNoTag;
@@ -194,7 +194,7 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
     }
   }
   if (failed_.empty() || out.empty()) return count;
-  // This queue has been seen empty. (Others may stay busy for any length of time.)
+  // This queue was empty. (Other queues may stay busy for any length of time.)
   std::uint32_t finished = 0;
   for (std::size_t i = 0; i < failed_.size() && finished < kFinishedAtOnce;
        ++i) {  // others may fail meanwhile
@@ -218,7 +218,7 @@ std::size_t CompletionQueue::poll(DeviceCq& device_cq, std::span<Wc> out) {
     device_cq.taken.took(static_cast<std::uint64_t>(got));
     if (got == asked) continue;
     device_cq.taken.found_empty(device_cq.entries);
-    // It has been seen empty, so it contains no completion of a destroyed queue pair.
+    // The queue was empty, so it contains no completion of a destroyed queue pair.
     device_cq.used -= device_cq.retired;
     device_cq.retired = 0;
     break;
@@ -264,7 +264,7 @@ void CompletionQueue::acknowledge() {
   }
   device_.read_async_events();
   if (device_.is_dead() && watching_device_) {
-    // The descriptor would stay readable for ever.
+    // Remove the descriptor, because it would stay readable for ever.
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, device_.context()->async_fd, nullptr);
     watching_device_ = false;
   }

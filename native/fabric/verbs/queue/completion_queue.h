@@ -1,5 +1,5 @@
-// A completion queue: one or more of the device's own ("device CQs") on one channel, so that it never
-// overruns, however many queue pairs are made on it. On the device's thread.
+// A completion queue that never overruns, however many queue pairs are made on it. It consists of one or more
+// completion queues of the device ("device CQs") on one channel. On the device's thread.
 #pragma once
 
 #include <memory>
@@ -40,13 +40,13 @@ class CompletionQueue final : public fabric::CompletionQueue {
   int fd() const override { return epoll_; }
 
   const ChannelPtr& channel() const { return channel_; }
-  /// Returns a device CQ with that many free entries, or null. `shared` is the number of shared receives that
+  /// Returns a device CQ with `entries` free entries, or null. `shared` is the number of shared receives that
   /// may complete there in addition.
   DeviceCq* reserve(std::uint32_t entries, std::uint32_t shared);
   /// Null means that the receive queue has been destroyed.
   void share_receives(ReceiveQueue* receives) { receives_ = receives; }
   bool shares_receives() const { return receives_ != nullptr; }
-  /// Counts the shared receive queues that have been made for it.
+  /// Returns the number of shared receive queues that were made on this queue, with the one to be made.
   std::uint32_t next_generation() { return ++generation_; }
   /// Marks the entries of a destroyed queue pair.
   void retire(DeviceCq& device_cq, std::uint32_t entries) { device_cq.retired += entries; }
@@ -62,7 +62,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   bool translate_shared(const ibv_wc& from, Wc& to) const;
   void received(QueuePair& qp, const ibv_wc& from, Wc& to) const;
   std::size_t poll_failed(std::span<Wc> out);
-  /// The device CQ is broken: its queue pairs end.
+  /// Ends the queue pairs of a device CQ that is broken.
   void lose(DeviceCq& device_cq, int error);
 
   Device& device_;

@@ -1,5 +1,5 @@
-// Hands the requests of a queue pair to the device, many with one doorbell. See queue_pair.h. The hot path:
-// no allocation, no lock of ours, no system call except the driver's.
+// Posts the requests of a queue pair to the device, many with one doorbell. See queue_pair.h. This is the hot
+// path: it makes no allocation, takes no lock of ours, and makes no system call except those of the driver.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ WcStatus QueuePair::check(const SendWr& wr, std::uint64_t bytes) const {
     case Opcode::send_with_imm:
       if (!can.send_immediate) return bad;
       break;
-    // Not every driver refuses another length or address, or says which of them is wrong.
+    // Some drivers accept a wrong length or address, and others do not say which of them is wrong.
     case Opcode::atomic_cmp_and_swp:
     case Opcode::atomic_fetch_and_add:
       return can.atomics && !wr.inline_data && wr.sges.size() == 1 && bytes == kAtomicBytes &&
@@ -63,7 +63,7 @@ WcStatus QueuePair::check_bind(const SendWr::Bind& bind) const {
   if (window == nullptr || region == nullptr || (region->access() & access_mw_bind) == 0) return bad;
   if (window->queue_pair() != nullptr || window->get() == nullptr) return bad;
   if ((bind.access & access_remote_write) != 0 && (region->access() & access_local_write) == 0) return bad;
-  // Drivers add address and length without checking for overflow.
+  // Drivers add address and length without a check for overflow, so check here.
   if (bind.length > region->length() || bind.addr < region->addr()) return bad;
   return bind.addr - region->addr() <= region->length() - bind.length ? WcStatus::success : bad;
 }
@@ -75,7 +75,7 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
   if (from.solicited) to.send_flags |= IBV_SEND_SOLICITED;
   to.sg_list = sges;
   for (const Sge& sge : from.sges) {
-    // An empty entry would mean 2 GiB to InfiniBand, and crashes the kernel with soft-iWARP.
+    // InfiniBand takes an empty entry for one of 2 GiB, and with soft-iWARP it crashes the kernel.
     if (sge.length > 0) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
   }
   if (type_ == QpType::ud) {
@@ -169,8 +169,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   return taken;
 }
 
-/// The device's last requests may be complete without a completion, since they were unsignaled. The first
-/// request posted in ERR therefore goes to the device, which flushes it after them.
+/// The device's last requests may be complete although they have no completion, because they were unsignaled.
+/// Therefore the first request that is posted in ERR still goes to the device, which flushes it after them.
 void QueuePair::post_drain(const SendWr& request) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_SEND;
@@ -188,8 +188,8 @@ Entry QueuePair::prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges) {
   if (status == WcStatus::success) {
     convert(wr, to, sges);
   } else {
-    // A request that fails when its turn comes, by a key that no region has, and so ends the queue pair after
-    // everything before it.
+    // This request has a key that no region has. So it fails when the device reaches it, and ends the queue
+    // pair after all requests before it.
     static constexpr ibv_sge kNowhere{0, 1, 0};
     to.opcode = IBV_WR_SEND;
     to.send_flags = IBV_SEND_SIGNALED;
@@ -223,7 +223,8 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
   std::size_t count = 0;
   bool binds = false;
   for (const SendWr& wr : requests) {
-    // While posting, the library reads a window's old key, so a chain may contain only one bind of a window.
+    // The library reads a window's old key while it posts, so a chain may contain only one bind of each
+    // window.
     const auto* window = wr.opcode == Opcode::bind_mw ? static_cast<Window*>(wr.bind.window) : nullptr;
     if (window != nullptr && window->get() != nullptr && window->in_chain()) break;
     binds |= window != nullptr;
@@ -248,8 +249,8 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
       }
       sends_.rewind(first);
     }
-    // If no request is at fault, the doorbell failed: that of soft-RoCE is a system call, which the kernel
-    // refuses once the process has changed its credentials.
+    // If no request is at fault, the doorbell failed. The doorbell of soft-RoCE is a system call, which the
+    // kernel refuses after the process has changed its credentials.
     fail(why_not_posted(error));
   }
   for (const SendWr& wr : requests.first(binds ? count : 0)) {

@@ -142,14 +142,15 @@ void QueuePair::flushed() {
 
 void QueuePair::takes_no_more() {
   takes_no_more_ = true;
-  // Where all receives are shared and no request waits, nothing else reports that the device has ended it.
+  // When all receives are shared and no request is outstanding, only this event says that the device has
+  // ended the queue pair.
   has_ended();
 }
 
-/// Fails for the reason that can be found, when this side has not ended it.
+/// Fails the queue pair unless this side has ended it already. Finds out the reason if possible.
 void QueuePair::has_ended() {
   if (state_ == QpState::err) return;
-  // Soft-RoCE of Linux 6.12 flushes requests also for packets that it could not send.
+  // Soft-RoCE of Linux 6.12 also flushes requests when it could not send their packets.
   const std::string down = why_down(device_.context(), device_.port().number);
   fail(!down.empty() ? down
                      : device_.capabilities().name +
@@ -192,7 +193,7 @@ void QueuePair::lose_completions(const std::string& why) {
 }
 
 bool QueuePair::device_holds_up() const {
-  // A thread of the connection may need the queue pair for long.
+  // The connection's thread may use the queue pair for a long time.
   if (connection_ != nullptr && connection_->busy()) return false;
   return sends_.device_has_some() || receives_.device_has_some() || (shared_ != nullptr && !settled_);
 }
@@ -211,7 +212,7 @@ bool QueuePair::finish_flush() {
     settled_ = true;
     return false;
   }
-  // A receive that it has taken and not completed would be lost with it.
+  // Destroying the queue pair now would lose a shared receive that it has taken and not completed yet.
   if (shared_ != nullptr && !takes_no_more_ && ++looks_ < kLooksForLast) {
     device_.read_async_events();
     return false;

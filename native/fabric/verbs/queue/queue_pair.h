@@ -30,14 +30,15 @@ inline std::uint64_t total(std::span<const Sge> sges) {
 
 class QueuePair final : public fabric::QueuePair {
  public:
-  /// Length of the send queue to request from the device. Includes room for internal requests where the
-  /// device allows it.
+  /// Length of the send queue to request from the device. Includes room for internal requests if the device
+  /// allows it.
   static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
-  /// Internal requests in addition to the user's: those of ask_for_last_packet(), and those of soft/.
+  /// The number of internal requests in addition to the user's: those of ask_for_last_packet(), and those of
+  /// soft/.
   static std::uint32_t internal_sends(bool active, const Device& device);
 
-  /// `device_cq` must have entries reserved for both queues, which have that many bytes.
+  /// `device_cq` must have entries reserved for both queues.
   QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::DeviceCq& device_cq,
             const QpOptions& options, QpPtr qp, const Address& address, std::uint64_t ring_bytes);
   ~QueuePair() override;
@@ -62,7 +63,7 @@ class QueuePair final : public fabric::QueuePair {
   bool is_stepwise() const { return stepwise_; }
   const Address& address() const { return address_; }
   const std::optional<FirstWords>& first_words() const { return words_; }
-  /// What the peer may ever be given on it; keys decide about each request.
+  /// Returns all rights that the peer may get on this queue pair. The key of each request restricts them.
   unsigned remote_rights() const;
   void connected() { state_ = QpState::rts; }
   /// Goes to ERR for a reason that no completion reports. The first reason is kept.
@@ -71,7 +72,7 @@ class QueuePair final : public fabric::QueuePair {
   void flushed();
   /// The device could not execute a request, possibly because a port is down.
   void not_carried_out();
-  /// Whether this side knows that it is in ERR.
+  /// Returns whether this side knows that the queue pair is in ERR.
   bool has_failed() const { return state_ == QpState::err; }
   bool is_connecting() const { return state_ == QpState::rtr; }
   void data_came();
@@ -85,31 +86,31 @@ class QueuePair final : public fabric::QueuePair {
   bool is_on(const ibv_srq* srq) const { return shared_ != nullptr && shared_->srq().get() == srq; }
   bool shares_receives() const { return shared_ != nullptr; }
   std::uint32_t tag() const { return tag_; }
-  /// The device takes no more shared receives for it, because it has ended.
+  /// Called when the device takes no more shared receives for this queue pair, because it has ended.
   void takes_no_more();
   /// Call when completions are missing. Later completions are ignored: all outstanding requests end as
   /// flushed.
   void lose_completions(const std::string& why);
   bool has_lost_completions() const { return lost_completions_; }
-  /// Windows whose last bind was on it, and whose keys are not known to be invalid.
+  /// Number of windows whose last bind was on this queue pair and whose keys are not known to be invalid.
   mutable std::uint32_t windows_bound = 0;
   bool has_carried_out(std::uint32_t request) const { return sends_.has_succeeded(request); }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
-  /// Called in ERR when the completion queue is empty. A device does not report requests that it executed
-  /// without a signal, so requests behind them would wait for ever. The first call destroys the device's
-  /// queue pair, so that it can do nothing more; the next call ends everything without a completion as
-  /// flushed. Returns true when it has destroyed something.
+  /// Called in ERR when the completion queue is empty. A device does not report unsignaled requests that it
+  /// has executed, so requests behind them would wait for ever. The first call destroys the device's queue
+  /// pair, so that the device does nothing more. The next call ends all requests without a completion as
+  /// flushed. Returns true when the call has destroyed the queue pair.
   bool finish_flush();
-  /// Whether finish_flush() or poll_failed() has work to do.
+  /// Returns whether finish_flush() or poll_failed() has work to do.
   bool is_flushing();
   /// Moves completions of requests that end without the device to `out`.
   std::size_t poll_failed(std::span<Wc> out);
-  /// The device has been removed: all requests that it has end without it.
+  /// Called when the device is removed: ends all requests that the device has.
   void lose_device(const std::string& why);
-  /// Called each second: fails when nothing has completed for too long. Returns false when no request is
-  /// outstanding.
+  /// Called each second. Fails the queue pair when nothing has completed for too long. Returns false when no
+  /// request is outstanding.
   bool check_requests();
-  /// Null when the device's driver needs none.
+  /// Returns null when the device's driver needs no workaround.
   soft::Workaround* workaround() const { return workaround_.get(); }
 
   // For soft/:
@@ -120,11 +121,11 @@ class QueuePair final : public fabric::QueuePair {
   Entry prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges);
   std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{slot_} << 32 | number; }
   std::string why_not_posted(int error) const;
-  /// Posts an empty WRITE after an unsignaled request, because its completion reports that the packets
-  /// before it are acknowledged. Nothing else would report this.
+  /// Posts an empty WRITE after an unsignaled request. Only the completion of this WRITE reports that the
+  /// packets before it are acknowledged.
   void ask_for_last_packet();
   void post_empty_write(std::uint32_t number, unsigned flags);
-  /// Whether the device has given the queue pair room for internal requests, see internal_sends().
+  /// Returns whether the device has given the queue pair room for internal requests, see internal_sends().
   bool has_room_for_internal() const {
     return device_sends_ == sends_.capacity() + internal_sends(address_.active != 0, device_);
   }
@@ -132,7 +133,7 @@ class QueuePair final : public fabric::QueuePair {
  private:
   static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
   static constexpr std::uint32_t kChain = 32;  ///< requests per doorbell
-  /// Not every device reports that it takes no more shared receives: number of polls to wait for that report.
+  /// Number of polls to wait for the event of the last shared receive, because not every device reports it.
   static constexpr std::uint32_t kLooksForLast = 64;
 
   void has_ended();
@@ -175,7 +176,7 @@ class QueuePair final : public fabric::QueuePair {
   std::uint32_t looks_ = 0;
   bool takes_no_more_ = false;
   bool end_reported_ = false;  ///< with shared receives: its end has been reported, see kNoReceive
-  bool settled_ = false;       ///< with shared receives: everything that it has taken has been polled
+  bool settled_ = false;       ///< with shared receives: all receives that it has taken have been polled
   std::uint32_t device_sends_;
   const std::uint64_t ring_bytes_;
   const EntryRoom room_;
@@ -185,7 +186,7 @@ class QueuePair final : public fabric::QueuePair {
 
   std::unique_ptr<soft::Workaround> workaround_;
   std::unique_ptr<soft::Nudge> nudge_;  ///< on iWARP, for the active side
-  /// the oldest request, and for how many seconds it has been the oldest
+  /// the oldest request, and the seconds for which it has been the oldest
   std::uint32_t oldest_ = 0, waits_s_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// A shared receive queue of a device (ibv_srq). Its completions arrive on the completion queue that it was
-// made for, which recognises them by their ids. On the device's thread.
+// A shared receive queue of a device (ibv_srq). It is made for one completion queue, on which its completions
+// arrive; that queue recognises them by their ids. On the device's thread.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   const SrqPtr& srq() const { return srq_; }
   /// The id of a work request is formed as for queue pairs, with a slot that no queue pair has.
   static bool is_shared(std::uint64_t id) { return (id >> 32 & kNoSlot) == kNoSlot && id >> 63 != 0; }
-  /// Whether the id belongs to this queue, and not to an earlier one.
+  /// Returns whether the id belongs to this receive queue and not to an earlier one.
   bool is_own(std::uint64_t id) const { return id >> 32 == base_ >> 32; }
   /// Call when the receive has completed: frees its number. Returns the user's wr_id.
   std::uint64_t complete(std::uint64_t id) {

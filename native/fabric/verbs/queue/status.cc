@@ -1,4 +1,4 @@
-// See status.h. Drivers disagree about the meaning of some statuses; comments here name the differences.
+// See status.h. Drivers disagree about the meaning of some statuses; the comments name the differences.
 #include "fabric/verbs/queue/status.h"
 
 namespace rdma_rpc::fabric::verbs {
@@ -24,7 +24,7 @@ WcStatus status_of(ibv_wc_status status, bool receive, Opcode opcode) {
       return WcStatus::wr_flush_err;
     case IBV_WC_MW_BIND_ERR:
       return WcStatus::mw_bind_err;
-    // Soft-RoCE reports this for a receive when the message is too long for it.
+    // Soft-RoCE reports this status for a receive that is too small for the message.
     case IBV_WC_REM_INV_REQ_ERR:
       return receive ? WcStatus::loc_len_err : WcStatus::rem_inv_req_err;
     // The peer's device could not put the message into the receive.

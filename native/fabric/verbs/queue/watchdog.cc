@@ -12,7 +12,7 @@ namespace {
 
 /// Seconds for the transfer itself, on the slowest device: 1 GiB at 1 Gbit/s takes 9 s.
 constexpr std::uint32_t kTransferS = 15;
-/// IBTA allows a device four times the acknowledgement timeout.
+/// The IBTA specification allows a device to wait for four times the acknowledgement timeout.
 constexpr double kTimeoutUnitS = 4 * 4.096e-6;
 
 }  // namespace
@@ -53,7 +53,8 @@ bool QueuePair::check_requests() {
     waits_s_ = 0;
   }
   ++waits_s_;
-  // Unsignaled requests report nothing. (On iWARP a completion says nothing about the peer.)
+  // Unsignaled requests report nothing, so ask for a completion. (On iWARP a completion says nothing about
+  // the peer, so asking is of no use.)
   const bool asks = !device_.capabilities().active_side_sends_first;
   if (asks && !sends_.holds_some() && !sends_.newest_tells() && has_room_for_internal())
     ask_for_last_packet();

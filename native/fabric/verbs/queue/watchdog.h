@@ -1,7 +1,7 @@
-// Detects requests that a device never completes. A device ends each request within the time of its retries;
-// a software driver does not always (soft/), and a NIC's firmware may fail, too. Once a second, while
-// requests are outstanding, a queue pair whose oldest request is too old goes to ERR, after the remedies of
-// soft/. On the device's thread.
+// Detects requests that a device never completes. A device should end each request within the time of its
+// retries, but software drivers do not always do that (soft/), and a NIC's firmware may fail, too. While
+// requests are outstanding, each queue pair is checked once a second. If the oldest request is too old and
+// the remedies of soft/ did not help, the queue pair goes to ERR. On the device's thread.
 #pragma once
 
 #include <cstdint>

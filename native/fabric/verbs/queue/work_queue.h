@@ -1,6 +1,6 @@
-// The requests in one of a queue pair's queues, in the order posted, with what must be remembered of each.
-// The device has the first part of them; requests posted after the queue pair failed never reach it and end
-// here, after those that the device has.
+// The requests in one of a queue pair's two queues, in the order in which they were posted, with the data
+// that is needed when they complete. The first part of them is on the device. Requests that are posted after
+// the queue pair failed never reach the device; they end here, after the requests that the device has.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ struct Entry {
   std::uint64_t wr_id = 0;
   std::uint32_t bytes = 0;
   Opcode opcode = Opcode::send;
-  /// its status unless it is flushed; success means that the device decides
+  /// the status of the completion unless it is flushed; success means that the device's status counts
   WcStatus status = WcStatus::success;
   bool signaled = true;   ///< its success must be reported
   bool internal = false;  ///< nothing of it is reported: QueuePair::ask_for_last_packet()
@@ -33,10 +33,10 @@ class WorkQueue {
     device_tail_ = tail_ + 1;
     return tail_++;
   }
-  /// In addition to the capacity; at most one at a time.
+  /// Adds an internal request, which does not count in the capacity. There is at most one at a time.
   std::uint32_t push_internal(const Entry& entry) { return internal_ = push_device(entry); }
   void push_failed(const Entry& entry) { at(tail_++) = entry; }
-  /// For a request that goes to the device later. release() returns the number of the oldest such request.
+  /// Adds a request that goes to the device later. release() returns the number of the oldest such request.
   void push_pending(const Entry& entry) { at(tail_++) = entry; }
   std::uint32_t release() { return device_tail_++; }
   void flush_held() {
@@ -44,17 +44,17 @@ class WorkQueue {
       if (at(number).status == WcStatus::success) at(number).status = WcStatus::wr_flush_err;
     }
   }
-  /// Whether some requests are held back or have failed.
+  /// Returns whether some requests are held back or have failed.
   bool holds_some() const { return device_tail_ != tail_; }
-  /// The device refused this request and all after it.
+  /// Call when the device has refused this request and all after it.
   void rewind(std::uint32_t number) { device_tail_ = number; }
   bool device_has_some() const { return head_ != device_tail_; }
   std::uint32_t head() const { return head_; }
-  /// The last request that the device has.
+  /// Returns the number of the last request that the device has.
   std::uint32_t newest() const { return device_tail_ - 1; }
-  /// Whether the completion of the last request that the device has will be seen.
+  /// Returns whether a completion will show that the device's last request is complete.
   bool newest_tells() { return at(device_tail_ - 1).signaled || device_has(internal_); }
-  /// Whether the device has it and it is not known to be complete.
+  /// Returns whether the device has this request and it is not known to be complete.
   bool device_has(std::uint32_t number) const { return number - head_ < device_tail_ - head_; }
   /// Flushes everything, when the device or its queue pair is gone.
   void flush_all() {
@@ -64,19 +64,19 @@ class WorkQueue {
   }
   Entry& at(std::uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
 
-  /// The device has completed this request, and with it those before.
+  /// Call when the device has completed this request. The requests before it are complete, too.
   Entry* complete(std::uint32_t number) {
     head_ = number + 1;
     return &at(number);
   }
-  /// The device has carried out this request and those before.
+  /// Call when the device has carried out this request and all before it.
   void succeeded(std::uint32_t number) { succeeded_ = number + 1; }
   bool has_succeeded(std::uint32_t number) const {
     return static_cast<std::int32_t>(succeeded_ - number) > 0;
   }
   /// The number of the next request.
   std::uint32_t next() const { return tail_; }
-  /// Whether the device has requests that are not known to be complete, and nothing waits behind them.
+  /// Returns whether the device has requests that are not known to be complete and nothing waits behind them.
   bool last_unknown() const { return head_ != device_tail_ && tail_ == device_tail_; }
   /// The next request that ends without the device, or null.
   Entry* next_failed() { return head_ == device_tail_ && head_ != tail_ ? &at(head_) : nullptr; }

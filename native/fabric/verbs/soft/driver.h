@@ -1,5 +1,5 @@
-// Which of the kernel's software drivers a device has, and the defects of that driver. Called by the probe
-// and when devices and queue pairs are made; nothing else in the project asks for a driver. On the device's
+// Determines which of the kernel's software drivers a device has, and the defects of that driver. Called by
+// the probe and when devices and queue pairs are made; no other file depends on the driver. On the device's
 // thread.
 //
 //   defect                                        driver      Linux           worked around in
@@ -14,10 +14,10 @@
 //   the queue at page 144 is refused              soft-iWARP  5.5 and later   reserved_key.cc
 //   data that arrives during accept is forgotten  soft-iWARP  5.3 and later   nudge.cc (the peer's driver)
 //
-// The first version is the one that introduced the driver, or its defective part. "And later" means that
-// Linux 6.1 has the defect, and that no version is known to have fixed it. The driver is therefore recognised
-// by its vendor number alone; the kernel's version is not used, since it says nothing about fixes of a
-// distribution.
+// The Linux version in the table is the one that introduced the driver or its defective part. "And later"
+// means that Linux 6.1 has the defect and that no version is known to have fixed it. Therefore the vendor
+// number of the driver alone decides. The version of the kernel is not used, because distributions may have
+// fixed a defect in any version.
 #pragma once
 
 #include <memory>
@@ -40,17 +40,17 @@ enum class Driver : std::uint8_t {
 
 Driver driver_of(const ibv_device_attr& attributes);
 
-/// Reduces the capabilities to what such a driver really supports. For all of iWARP also to what a peer with
-/// soft-iWARP supports.
+/// Reduces the capabilities to those that work with such a driver. On all iWARP devices, reduces them also to
+/// those that work with a peer that has soft-iWARP.
 void restrict_to(Driver driver, bool iwarp, Capabilities* can);
 
-/// The result must be kept as long as the context is used; null when nothing has to be kept.
+/// The result must be kept as long as the context is used. Null when the driver needs no such object.
 CqPtr prepare(Driver driver, ibv_context* context);
 
-/// Number of requests that its workaround may have on the device in addition to the user's.
+/// Returns the number of requests that the driver's workaround may post in addition to the user's requests.
 std::uint32_t own_sends(Driver driver);
 
-/// Returns null when the queue pair needs none.
+/// Returns null when the queue pair needs no workaround.
 std::unique_ptr<Workaround> make_workaround(Driver driver, QueuePair& qp);
 
 }  // namespace rdma_rpc::fabric::verbs::soft

@@ -1,11 +1,11 @@
-// Works around a peer whose driver may have forgotten received data. Every iWARP queue pair of the side that
-// requests the connection has one, since this side cannot know the peer's driver. Called by the queue pair's
-// watchdog once a second, never on the path of a request; on the device's thread.
+// Works around a peer whose driver may have forgotten received data. Every iWARP queue pair of the active
+// side has this workaround, because the active side cannot know the peer's driver. The queue pair's watchdog
+// calls it once a second, on the device's thread and never on the path of a request.
 //
 // If the peer is soft-iWARP (driver.h has the kernel versions) and was slow to accept, the first message of
-// an active side stays in the peer's socket: siw_accept() answers before it takes over the socket, and only
-// the next data makes it read. So an active side that has sent something and received nothing yet sends an
-// empty WRITE after 1, 2, 4, 8 and 16 seconds. Once something has been received, the peer is known to read.
+// the active side stays in the peer's socket: siw_accept() answers before it takes over the socket, and reads
+// only when more data comes. Therefore, an active side that has sent something and received nothing yet sends
+// an empty WRITE after 1, 2, 4, 8 and 16 seconds. When anything is received, the peer has begun to read.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace rdma_rpc::fabric::verbs::soft {
 
 class Nudge {
  public:
-  /// Number of requests that it may have on the device in addition to the user's.
+  /// Number of requests that it may have on the device in addition to the user's requests.
   static constexpr std::uint32_t kSendsMax = 5;
 
   explicit Nudge(QueuePair& qp) : qp_(qp) {}
-  /// Called each second. Returns false when nothing has to be watched.
+  /// Called each second. Returns false when the peer needs no further WRITE.
   bool second();
 
  private:
   QueuePair& qp_;
-  std::uint32_t unheard_s_ = 0;  ///< seconds since it posted something without having received anything
+  std::uint32_t unheard_s_ = 0;  ///< seconds since this side posted something, while it has received nothing
 };
 
 }  // namespace rdma_rpc::fabric::verbs::soft

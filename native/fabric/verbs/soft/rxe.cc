@@ -9,7 +9,7 @@
 namespace rdma_rpc::fabric::verbs::soft {
 namespace {
 
-/// Every network can send a packet of this size.
+/// A size that fits one packet on every network.
 constexpr std::uint32_t kOnePacket = 256;
 constexpr std::uint32_t kRingAfterS = 1;
 /// The kernel's IB_WC_WITH_INVALIDATE, which the library calls IBV_WC_IP_CSUM_OK.
@@ -46,14 +46,14 @@ void Rxe::amend(std::span<const SendWr> requests, std::uint32_t first, std::span
     if (is_packet(requests[i].opcode)) last_packet_ = number;
     if (!is_long_write(requests[i])) continue;
     last_long_write_ = number;
-    // Signaled, because the next request waits for it.
+    // Make it signaled, because the next request waits for it.
     chain[i].send_flags |= IBV_SEND_SIGNALED;
   }
 }
 
 void Rxe::hold(const SendWr& request) {
   WorkQueue& sends = qp_.sends();
-  // Something must report that the awaited packet is acknowledged.
+  // If nothing else reports that the awaited packet is acknowledged, an empty WRITE must do so.
   const bool tells = sends.at(last_packet_).signaled || sends.device_has(last_long_write_);
   if (pending_.empty() && !tells) qp_.ask_for_last_packet();
   Pending& entry = pending_.emplace_back();
@@ -61,10 +61,10 @@ void Rxe::hold(const SendWr& request) {
   entry.long_write = is_long_write(request);
   entry.sges.resize(std::max<std::size_t>(request.sges.size(), 1));
   sends.push_pending(qp_.prepare(request, entry.wr, entry.sges.data()));
-  // Signaled, because a bind behind it may wait for it.
+  // Make it signaled, because a bind behind it may wait for it.
   entry.wr.send_flags |= IBV_SEND_SIGNALED;
   if ((entry.wr.send_flags & IBV_SEND_INLINE) == 0) return;
-  // The caller may reuse these bytes when post_send() returns.
+  // Copy the bytes, because the caller may reuse them when post_send() returns.
   for (const ibv_sge& sge : std::span(entry.wr.sg_list, static_cast<std::size_t>(entry.wr.num_sge))) {
     const auto* from = reinterpret_cast<const std::byte*>(sge.addr);
     entry.inline_data.insert(entry.inline_data.end(), from, from + sge.length);
@@ -102,13 +102,14 @@ std::uint32_t Rxe::invalidated_key(const ibv_wc& completion) const {
   return window != nullptr && window->queue_pair() == &qp_ ? completion.invalidated_rkey : 0;
 }
 
-/// Behind a long WRITE, only after half of the time of all retries.
+/// Rings the doorbell again with an empty WRITE when the oldest request has not moved. Behind a long WRITE
+/// this happens only after half of the time of all retries.
 void Rxe::second(std::uint32_t waits_s, std::uint32_t limit_s) {
   WorkQueue& sends = qp_.sends();
   if (waits_s <= (sends.device_has(last_long_write_) ? limit_s / 2 : kRingAfterS)) return;
   if (static_cast<std::int32_t>(sends.head() - behind_ring_) > 0) rings_ = 0;
   if (rings_ == kRingsMax || !qp_.has_room_for_internal()) return;
-  // When it completes, so have the requests before it.
+  // The completion of this WRITE reports that all requests before it are complete, too.
   qp_.post_empty_write(sends.newest(), IBV_SEND_SIGNALED);
   behind_ring_ = sends.newest() + 1;
   ++rings_;

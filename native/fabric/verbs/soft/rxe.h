@@ -1,26 +1,29 @@
 // Works around defects of soft-RoCE's driver (driver.h has the kernel versions), by holding back requests
 // that must not be on the device at once. Made by make_workaround(), on the device's thread.
 //
-// When a packet is lost or late, the driver goes back to the oldest unacknowledged request and executes
-// everything from there again.
+// When a packet is lost or late, the driver goes back to the oldest unacknowledged request and executes all
+// requests from there again. This causes two defects.
 //
-// This includes binds. A bound window cannot be bound: the queue pair then sends nothing more, reports no
-// error, and flushes later requests. So a bind is held here until all packets before it are acknowledged.
+// First, the driver executes binds again. A window that is already bound cannot be bound: the queue pair then
+// sends nothing more, reports no error, and flushes later requests. So a bind is held here until all packets
+// before it are acknowledged.
 //
-// A WRITE of several packets may be acknowledged while it is being sent again. The driver then sends it once
-// more as a packet of 0 bytes, with the number after its last; the following packets get numbers that are too
-// high by one. A peer that has already received some of them takes the rest for the next ones: it executes a
-// SEND twice, writes bytes of a WRITE to the wrong place until one packet is left over, and then ends the
-// queue pair (rem_inv_req_err). So nothing is posted behind such a WRITE until it is acknowledged.
+// Second, a WRITE of several packets may be acknowledged while the driver sends it again. The driver then
+// sends an additional packet of 0 bytes for this WRITE, so the following packets get numbers that are too
+// high by one. A peer that has already received some of the following packets mistakes the rest for new ones:
+// it executes a SEND twice, writes bytes of a WRITE to the wrong place until one packet is left over, and
+// then ends the queue pair (rem_inv_req_err). So nothing is posted behind such a WRITE until it is
+// acknowledged.
 //
-// Requests posted behind a held request are held, too. Only requests on this driver are ever held, so the
-// copies may be made on the heap.
+// Requests that are posted behind a held request are held, too. No other driver needs this, so the copies may
+// be made on the heap.
 //
-// The driver's requester goes to sleep before it announces what it waits for (rxe_requester(): wait_fence,
-// wait_psn, need_req_skb). It may miss that event and then sleeps until the next doorbell; no timer runs.
-// When the oldest request has not moved from one second to the next, the doorbell is rung again.
+// The driver's requester sleeps before it announces the event for which it waits (rxe_requester():
+// wait_fence, wait_psn, need_req_skb). It may miss the event and then sleep until the next doorbell, because
+// no timer runs. When the oldest request has not moved from one second to the next, the doorbell is rung
+// again.
 //
-// The completion of a SEND_WITH_INV carries the kernel's number for the flag, not the library's.
+// The completion of a SEND_WITH_INV has the kernel's number for the flag, which differs from the library's.
 #pragma once
 
 #include <deque>

@@ -1,19 +1,21 @@
 // Works around defects of soft-iWARP's driver in the handling of requests (driver.h has the kernel versions).
 // Made by make_workaround(), on the device's thread.
 //
-// A request after a READ completes before it unless it is fenced, and a READ cannot be fenced. A receive
-// without an entry is refused, so it gets one of 0 bytes, which would mean 2 GiB to InfiniBand.
+// A request after a READ may complete before the READ unless the request is fenced, and READs themselves
+// cannot be fenced. A receive without an entry is refused, so it gets an entry of 0 bytes. (On InfiniBand
+// such an entry would mean 2 GiB.)
 //
-// If a request has a single entry of up to 32 bytes, the driver copies it itself, and if the entry crosses a
-// page the copy is taken from the wrong place (siw_try_1seg()). Two entries take another path. Responses to
-// READs are sent in the same way, without a request of this side: Capabilities::one_page_read_max.
+// If a request has a single entry of up to 32 bytes, the driver itself copies the entry, and if the entry
+// crosses a page the driver copies from the wrong address (siw_try_1seg()). With two entries the driver takes
+// another path. Responses to READs have the same defect although this side posts no request for them;
+// Capabilities::one_page_read_max is the remedy.
 #pragma once
 
 #include "fabric/verbs/soft/workaround.h"
 
 namespace rdma_rpc::fabric::verbs::soft {
 
-/// MAX_HDR_INLINE of the driver.
+/// The constant MAX_HDR_INLINE of the driver.
 inline constexpr std::uint32_t kShortEntryBytes = 32;
 
 class Siw final : public Workaround {

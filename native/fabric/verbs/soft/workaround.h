@@ -1,7 +1,7 @@
-// The interface between a queue pair and the workarounds for software drivers: everything that the posting
-// path knows of such drivers. A queue pair of a correct device has no workaround, and its path is as if this
-// folder did not exist. Made by make_workaround() with each queue pair (driver.h), called by it and by its
-// completion queue, on the device's thread.
+// The interface between a queue pair and the workarounds for software drivers. The posting path knows nothing
+// else of such drivers, and a queue pair of a correct device has no workaround. make_workaround() (driver.h)
+// makes a workaround with each queue pair. The queue pair and its completion queue call it on the device's
+// thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,27 +17,27 @@ class Workaround {
  public:
   virtual ~Workaround() = default;
 
-  /// Number of these requests, counted from the first, that may go to the device now with one doorbell. 0
-  /// means that the first must be held with hold().
+  /// Returns how many of these requests, from the first on, may go to the device now with one doorbell. 0
+  /// means that the first request must be held with hold().
   virtual std::size_t may_post(std::span<const SendWr> requests) const { return requests.size(); }
   /// Keeps the request and its data until the device may have it.
   virtual void hold(const SendWr& request) { static_cast<void>(request); }
-  /// Changes the chain made of these requests before the library gets it; `first` is the number of the first
+  /// Changes the chain of these requests before the library gets it. `first` is the number of the first
   /// request.
   virtual void amend(std::span<const SendWr> requests, std::uint32_t first, std::span<ibv_send_wr> chain) {
     static_cast<void>(requests), static_cast<void>(first), static_cast<void>(chain);
   }
   virtual void amend(std::span<ibv_recv_wr> chain) { static_cast<void>(chain); }
-  /// The queue pair has posted a packet of its own.
+  /// Called when the queue pair has posted an internal request.
   virtual void packet_posted(std::uint32_t number) { static_cast<void>(number); }
 
-  /// A request has completed.
+  /// Called when a request has completed.
   virtual void completed() {}
-  /// The key that a message has invalidated although its completion lacks IBV_WC_WITH_INV, or 0.
+  /// Returns the key that a message has invalidated although its completion lacks IBV_WC_WITH_INV, or 0.
   virtual std::uint32_t invalidated_key(const ibv_wc& completion) const {
     return static_cast<void>(completion), 0;
   }
-  /// The queue pair has gone to ERR.
+  /// Called when the queue pair has gone to ERR.
   virtual void failed() {}
 
   /// Called each second. `waits_s` is the time for which the device's oldest request has not moved; after

@@ -197,7 +197,7 @@ TEST(ShmHostile, AConstantlyWritingProcessCannotBreakTheReader) {
       Chance chance(seed);
       bool done;
       for (std::uint32_t i = 0; ::recv(socket, &done, sizeof done, MSG_DONTWAIT) < 0; ++i) {
-        // The headers are valid and the data is invalid, and sometimes the other way round.
+        // In most cases the headers are valid and the data is invalid, and sometimes the reverse.
         const std::uint32_t number = chance.below(ShmEnd::kReceives);
         const auto kind = static_cast<shm::CellKind>(1 + 2 * chance.below(2));
         const shm::CellHeader header(number + 1, chance.below(240), kind, chance.one_in(2));

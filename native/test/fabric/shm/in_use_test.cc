@@ -1,5 +1,5 @@
-// The peer writes its in-use marker itself. Whatever the marker names, no other queue pair of the device may
-// suffer.
+// The peer writes its in-use marker itself. Whatever name the marker has, no other queue pair of the device
+// may suffer.
 #include "fabric/shm/hostile.h"
 
 namespace rdma_rpc::fabric::test {

@@ -1,5 +1,5 @@
-// Every single lie that a peer can tell in the words that it shares with us, one at a time, and its
-// consequence.
+// Tells each single lie that a peer can tell in the words that it shares with us, one at a time, and checks
+// its consequence.
 #include <algorithm>
 #include <bit>
 

@@ -1,4 +1,5 @@
-// What the simulated device refuses, like a NIC with its limits, beyond the requirements of the fabric suite.
+// Checks the requests that the simulated device refuses, like a NIC with its limits, beyond the requirements
+// of the fabric suite.
 #include <poll.h>
 
 #include <set>

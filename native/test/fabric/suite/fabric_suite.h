@@ -150,7 +150,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
   /// Like next(), and also checks that the completion has an error of any kind.
   Wc expect_error(Side& side, std::uint64_t wr_id);
-  /// Returns whether `wc` gives `status` as the reason of the refusal, as far as the device can know it.
+  /// Returns whether `wc` gives `status` as the reason of the refusal, if the device can know the reason.
   bool refused_with(const Wc& wc, WcStatus status) const;
   /// Checks that both queue pairs have gone to ERR, and removes their flushed receives.
   void expect_both_dead();

@@ -1,4 +1,5 @@
-// Memory and its registration: what a device provides, and what it refuses with a reason.
+// Memory and its registration: the memory that a device provides, and registrations that it refuses with a
+// reason.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -36,8 +36,8 @@ TEST_P(FabricSuite, SendsArriveCompleteAtEverySize) {
   expect_quiet();
 }
 
-/// Soft-iWARP has a separate path for up to 32 bytes. It has another one while the caller is in the kernel;
-/// this one ends before the requests behind a long request are sent.
+/// Soft-iWARP has a separate path for up to 32 bytes, and another one for requests that it sends while the
+/// caller is in the kernel. A long request ends the latter, so that the requests behind it take the former.
 TEST_P(FabricSuite, AFewBytesThatCrossAPageArriveAsTheyAre) {
   connect();
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(1 << 20, caps().max_write_bytes));

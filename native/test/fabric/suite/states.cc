@@ -66,7 +66,7 @@ TEST_P(FabricSuite, AnAddressWithAFlippedBitIsRefusedOrLeadsNowhere) {
     address[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));
     const auto qp = client_.device->create_qp(*client_.cq, {.send_wr_max = 4, .recv_wr_max = 4}, &error);
     const std::string reason = qp->connect(address);
-    // Where connecting needs the network, the result arrives later.
+    // When connecting needs the network, the result arrives later.
     EXPECT_EQ(qp->state() == QpState::err, !reason.empty()) << "bit " << bit << ": " << reason;
   }
   // The server's queue pair is not affected.
@@ -98,7 +98,7 @@ TEST_P(FabricSuite, NothingIsSentBeforeConnecting) {
 
 TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
   RDMA_RPC_NEEDS(names_refusals);
-  // Where possible the server has not connected yet, so that the client's messages stay outstanding.
+  // If possible the server has not connected yet, so that the client's messages stay outstanding.
   if (!connect_client_alone()) {
     ASSERT_EQ(server_.qp->connect(client_.qp->local_address()), "");
     ASSERT_TRUE(comes_up(*client_.qp));

@@ -1,5 +1,5 @@
-// UC and UD on a network that loses nothing: which messages arrive, which requests are refused at their
-// sender, and which messages are dropped.
+// UC and UD on a network that loses nothing. The tests check which messages arrive, which requests are
+// refused at their sender, and which messages are dropped.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {

@@ -1,5 +1,5 @@
-// Type-2 memory windows: which access a bound key gives and which it does not give, and that it gives none
-// after it has been invalidated.
+// Type-2 memory windows. A bound key gives access to its range only, and gives none after it has been
+// invalidated.
 #include <algorithm>
 #include <functional>
 

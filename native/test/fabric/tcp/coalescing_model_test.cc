@@ -201,8 +201,8 @@ class TcpModel : public testing::TestWithParam<Shape> {
         ++answered;
       }
       if (count != 0 || !end.cq->arm()) continue;
-      // The user is asleep. Everything posted must have been sent, because nothing polls now, and arriving
-      // bytes must wake the user.
+      // The user is asleep. Everything that was posted must have been sent, because nothing polls now, and
+      // arriving bytes must wake the user.
       if (answers_there(peer) != answered) return "an answer waits while its user sleeps";
       if (rings()) {
         end.cq->acknowledge();

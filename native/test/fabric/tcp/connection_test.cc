@@ -1,5 +1,5 @@
-// How connections of the tcp fabric are opened and lost: unauthenticated peers at the listener, several
-// servers behind one address, and a connection that is cut at each of its bytes.
+// Opening and loss of connections of the tcp fabric: unauthenticated peers at the listener, several servers
+// behind one address, and a connection that is cut at each of its bytes.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
@@ -202,7 +202,7 @@ bool run_with_cut(bool from_dialer, std::size_t bytes) {
   }
   EXPECT_EQ(passive.qp->connect(active.qp->local_address()), "");
   EXPECT_EQ(active.qp->connect(via(passive, relay.endpoint())), "");
-  // The passive side may not know that its welcome has not arrived.
+  // The passive side may not know that its welcome has been lost.
   EXPECT_TRUE(both_until([&] { return settles(*active.qp); }));
   if (active.qp->state() != QpState::rts) {
     EXPECT_NE(active.qp->error(), "");

@@ -147,7 +147,7 @@ struct Scenario {
     ++handled;
     asked = asked || (header.flags & tcp::flag_ack) != 0;
   }
-  /// Sends what the peer still has to send, a part of it later.
+  /// Sends the rest of the peer's bytes, a part of it later.
   void say() {
     if (asked && below(3) != 0) {
       peer.send({.op = Op::ack, .number = handled});

@@ -155,7 +155,7 @@ TEST(TcpHandoff, DevicesMayCloseWhileConnectionsToThemArrive) {
   }
   while (running > 0) entrance.admit();
   for (std::thread& thread : threads) thread.join();
-  // (Each thread has 40 rounds, of which 13 or 14 end early.)
+  // (Each thread has 40 rounds; 13 or 14 of them end early.)
   EXPECT_GE(connected, kThreads * (kRounds - 14));
 }
 

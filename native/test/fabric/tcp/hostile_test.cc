@@ -31,7 +31,7 @@ Lie frame(const char* what, const Header& header, const char* sentence) {
   return {what, [header](RawPeer& peer, TcpEnd&) { peer.send(header); }, sentence};
 }
 
-/// Two frames, of which the second is invalid.
+/// Two frames; the second is invalid.
 Lie second(const char* what, const Header& first, const Header& lie, const char* sentence) {
   return {what,
           [first, lie](RawPeer& peer, TcpEnd&) {

@@ -28,8 +28,8 @@ class TcpTransfer : public ::testing::Test {
     for (std::size_t i = 0; i < tcp::kFrameBytesMax; ++i) pattern.push_back(std::byte(i * 31 + (i >> 8)));
     std::memcpy(end->host->data(), pattern.data(), pattern.size());
   }
-  /// Starts a READ of all of the memory, in one frame, of which the end has sent a part. Returns the frame's
-  /// header.
+  /// Starts a READ of all of the memory, in one frame, and the end has sent only a part of this frame.
+  /// Returns the frame's header.
   Header read_in_part(std::uint32_t key) {
     peer->send({.op = Op::read, .key = key, .addr = end->region->addr(), .total = tcp::kFrameBytesMax});
     Header header;
@@ -241,7 +241,7 @@ TEST_F(TcpTransfer, APartOfAWriteAndOneOfAnAnswerTakeTurns) {
   const Sge sge = end->sge(0, kMuch);
   end->post(request(Opcode::rdma_write, 5, {&sge, 1}, 0x1000, 1));
   peer->send({.op = Op::read, .key = end->region->rkey(), .addr = end->region->addr(), .total = kMuch});
-  // Both transfers need as many frames.
+  // Both transfers need the same number of frames.
   std::size_t written = 0, answered = 0;
   for (Header header; answered < kMuch && peer->take_frame(&header);) {
     (header.op == Op::data ? answered : written) += header.bytes;

@@ -120,7 +120,7 @@ class ConnectionTest : public ::testing::Test {
     Address address, anyone;
     verbs::Way way{};
     const auto bytes = qp.local_address();
-    // Sets the fields before anything is compared.
+    // Sets these fields before any comparison.
     static_cast<void>(verbs::decode(bytes, anyone, &address, &way));
     return address;
   }

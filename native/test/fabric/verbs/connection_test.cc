@@ -1,5 +1,5 @@
-// Connections by rdma_cm: hostile, silent and mistaken peers, and that nothing is left behind. On the devices
-// of the fabric suite (suite_test.cc).
+// Connections by rdma_cm with hostile, silent and faulty peers. The tests also check that nothing is left
+// behind. On the devices of the fabric suite (suite_test.cc).
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -203,8 +203,8 @@ TEST_F(ConnectionTest, ASleeperIsWokenForEachStepAndForTheEnd) {
   EXPECT_EQ(active.qp->state(), QpState::err);
 }
 
-/// Cuts the network of the test machine while this object lives, between neighbours that know each other: the
-/// connection gets no answer, rather than the address query.
+/// Cuts the network of the test machine while this object lives. The neighbours already know each other's
+/// addresses, so the connection request gets no answer, and not the address query.
 class Cut {
  public:
   Cut() { EXPECT_EQ(std::system("tc qdisc add dev v0 root netem loss 100%"), 0); }

@@ -1,5 +1,5 @@
-// The devices that tests of real RDMA run on: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or
-// the first one with itself.
+// The devices for tests of real RDMA: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the first
+// device for both sides.
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace rdma_rpc::fabric::test {
 
-/// Of the client (0) or server (1).
+/// The index of the client is 0, and that of the server is 1.
 inline VerbsOptions test_options(std::size_t which, VerbsConnect connect) {
   VerbsOptions options;
   options.connect = connect;

@@ -1,5 +1,5 @@
-// What the plug-in tells of real RDMA devices for people to read: attributes, ports, P_Keys; and the watch on
-// their events.
+// The data about real RDMA devices that the plug-in returns for people: attributes, ports and P_Keys; and the
+// watch on their events.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST(VerbsInspection, AWatchDoesNotWaitForEvents) {
   const std::unique_ptr<VerbsWatch> watch = watch_verbs_device(device_name(), &error);
   ASSERT_NE(watch, nullptr) << error;
   VerbsEvent event;
-  // A device may have events of its own; each is taken once.
+  // A device may have events of its own. Each event is taken once.
   for (int i = 0; i < 100 && watch->take(&event); ++i) EXPECT_TRUE(event.name.starts_with("IBV_EVENT_"));
   EXPECT_FALSE(watch->take(&event));
 }

@@ -1,4 +1,5 @@
-// Opening and listing real RDMA devices: which one is chosen, and the errors for those that cannot be.
+// Opening and listing real RDMA devices: the choice of the device, and the errors for devices that cannot be
+// opened.
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -38,7 +39,7 @@ const VerbsGid* ipv4_gid(const VerbsDevice& device) {
   return nullptr;
 }
 
-/// Runs `work` in a process of its own, which may give up rights that this one needs. Returns its text.
+/// Runs `work` in a separate process, which may drop rights that this process needs. Returns its text.
 std::string said_by_a_child(const std::function<std::string()>& work) {
   int ends[2];
   EXPECT_EQ(::pipe(ends), 0);

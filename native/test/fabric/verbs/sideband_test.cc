@@ -1,5 +1,5 @@
-// Connections without rdma_cm to a GID that no host has: the event loop goes on, and the error names the
-// peer.
+// Connections without rdma_cm to a GID that no host has. The event loop must go on, and the error must name
+// the peer.
 #include <cstdlib>
 #include <vector>
 

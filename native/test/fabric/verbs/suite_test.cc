@@ -1,5 +1,5 @@
 // The fabric suite on real RDMA devices: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the
-// first one with itself, once for each way in which they can be connected. A program of its own, which prints
+// first device with itself. It runs once for each way of connecting. This is a separate program, which prints
 // "not run" and the reason when no device exists.
 //
 // In a guest (RDMA_VM) it runs for the first way only, which is rdma_cm: the simulated NICs have the suite

@@ -1,4 +1,4 @@
-// What the functions in front of the library have in common (library.cc, queues.cc). See nic.h.
+// Helpers of the functions that replace those of libibverbs (library.cc, queues.cc). See nic.h.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -19,7 +19,7 @@ using LockGuard = std::lock_guard<std::recursive_mutex>;
 
 inline Nic& nic_of(ibv_context* context) { return *static_cast<Context*>(context)->nic; }
 
-/// Counts a command, and returns the NIC that it is for.
+/// Counts a command to the NIC of `context`, and returns the NIC.
 inline Nic& commanded(ibv_context* context) {
   Nic& nic = nic_of(context);
   ++nic.commands;

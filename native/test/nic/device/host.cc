@@ -15,7 +15,7 @@ namespace {
 
 const Host* script = nullptr;
 
-/// An entry of the list, with what it points to.
+/// An entry of the list, with the objects to which it points.
 struct Entry {
   ifaddrs entry{};
   sockaddr_in address{}, mask{};

@@ -1,5 +1,5 @@
-// See huge_pages.h. A huge page that the process may not use is a page without access here, so that touching
-// it ends the test, as a SIGBUS would.
+// See huge_pages.h. A huge page that the process may not use is mapped without access, so that touching the
+// page ends the test, as a SIGBUS would.
 #include "nic/device/huge_pages.h"
 
 #include <sys/mman.h>
@@ -60,7 +60,7 @@ void* HugePages::map(std::size_t bytes, int flags) {
     return MAP_FAILED;
   }
   reserved[page] -= pages;
-  // Only what the caller asked for is really mapped: a page of 1 GiB would be much for a test.
+  // Only the requested bytes are really mapped, because a whole page of 1 GiB would be much for a test.
   const bool usable = old_kernel && charge(pages);
   void* data = kernel_mmap(nullptr, bytes, usable ? PROT_READ | PROT_WRITE : PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

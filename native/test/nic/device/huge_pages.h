@@ -1,5 +1,5 @@
-// The kernel's huge pages, as this machine need not have them: mmap(), munmap() and madvise() of this program
-// come before those of the C library, see nic.h. Without a script each call goes straight to the kernel.
+// Simulated huge pages, because this machine need not have any. The mmap(), munmap() and madvise() of this
+// program replace those of the C library, see nic.h. Without a script each call goes straight to the kernel.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,18 @@ class HugePages {
   static HugePages* current();
 
   std::size_t default_page = std::size_t{2} << 20;  ///< default_hugepagesz
-  /// Pages of each size that the administrator has reserved and nobody has mapped.
+  /// Number of pages of each size that are reserved and not mapped yet.
   std::map<std::size_t, std::size_t> reserved;
   /// Pages that the control group may still use; a page counts when it is first used.
   std::size_t allowed = SIZE_MAX;
-  /// Before Linux 5.14: madvise() cannot populate.
+  /// True for a kernel before Linux 5.14, whose madvise() cannot populate.
   bool old_kernel = false;
 
-  /// Mapped and not unmapped yet, in bytes; and the calls of munmap() that were refused.
+  /// Returns the bytes that are mapped and not unmapped yet.
   std::size_t mapped_bytes() const;
+  /// Number of calls of munmap() that were refused.
   std::size_t munmaps_refused = 0;
-  /// Whether a device finds every page of this range, as registering needs it.
+  /// Returns whether a device finds every page of this range, which a registration needs.
   bool has_all(const void* addr, std::size_t bytes) const;
 
   // For the functions in front:

@@ -1,4 +1,4 @@
-// The functions in front of libibverbs; see nic.h.
+// The functions that replace those of libibverbs; see nic.h.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -222,7 +222,7 @@ IN_FRONT int ibv_query_device(ibv_context* context, ibv_device_attr* attributes)
   return 0;
 }
 
-/// As the header's inline function calls it, with room for all of the newer attributes.
+/// The header's inline function calls this function with room for all of the newer attributes.
 IN_FRONT int ibv_query_port(ibv_context* context, std::uint8_t, _compat_ibv_port_attr* attributes) {
   const LockGuard guard(lock());
   const ibv_port_attr& port = commanded(context).port;

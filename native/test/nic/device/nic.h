@@ -1,14 +1,14 @@
-// A NIC of our own making. The functions of libibverbs in this folder are part of the test program, and the
-// plug-in finds them before the library's own, since the symbols of a program precede those of the libraries
+// A simulated NIC. The functions of libibverbs in this folder are part of the test program. The plug-in finds
+// them before the library's own functions, because the symbols of a program precede those of the libraries
 // that it loads. So all of native/fabric/verbs runs on a machine without a device, and a test can give that
-// machine the NICs and the habits that it wants to see:
+// machine the NICs and the behaviour that it needs:
 //
 //   profile.h     what a kind of NIC can do: limits and traits
-//   nic.h         one NIC: its ports' GIDs, its live objects, what it was told (this file)
+//   nic.h         one NIC: its ports' GIDs, its live objects, the attributes that it got (this file)
 //   huge_pages.h  the kernel's huge pages, and control groups that forbid them
 //   host.h        the network interfaces of this host
-//   objects.h     what the library's handles point to
-//   work.cc       the queues: what is posted, held up and polled
+//   objects.h     the objects to which the library's handles point
+//   work.cc       the queues: requests that are posted, held up and polled
 //   transport.cc  one work request: its keys are checked, and its bytes move
 //   datagrams.cc  UC and UD queue pairs, address handles, multicast groups
 //   profiles.cc   NICs that exist, each trait with its source
@@ -53,29 +53,30 @@ class Nic {
   std::vector<ibv_gid_entry> gids;
   std::vector<Context*> contexts;
   Live live;
-  /// Control calls since the NIC was made: each of them is a command to the firmware of a real NIC.
+  /// Number of control calls since the NIC was made. On a real NIC each of them is a command to the firmware.
   std::uint64_t commands = 0;
-  /// READs and atomics of peers that the queue pairs in RTR and RTS have resources for.
+  /// Number of READs and atomics of peers for which the queue pairs in RTR and RTS have resources.
   int reads_reserved = 0;
   /// Called with each queue pair's attributes and their mask, before the NIC takes them.
   std::function<void(const ibv_qp_attr&, int mask)> told;
   /// The attributes of each queue pair that was made.
   std::vector<ibv_qp_cap> made;
-  /// The vector of each completion queue that was made with a channel, and how many the NIC has.
+  /// The interrupt vector of each completion queue that was made with a channel.
   std::vector<int> vectors;
+  /// Number of interrupt vectors that the NIC has.
   int vectors_max = 1;
-  /// The answer of the next poll of any of its completion queues, and of all later ones; 0: they work.
+  /// The error that every poll of this NIC's completion queues returns from now on; 0 when polls work.
   int poll_error = 0;
-  /// Requests that its queue pairs have carried out, by their opcode.
+  /// Number of requests that its queue pairs have carried out, by opcode.
   std::map<ibv_wr_opcode, std::uint32_t> carried_out;
-  /// The errno with which queue pairs are not taken to RTR; 0: they are.
+  /// The errno with which the NIC refuses to move queue pairs to RTR; 0 when it does not refuse.
   int refuses_rtr = 0;
   /// The errno with which the next registrations fail, oldest first; 0 lets one pass.
   std::deque<int> registration_errors;
   /// The access flags of each registration.
   std::vector<unsigned> registered;
 
-  /// What the library would answer with EBUSY, or would wait for without end.
+  /// Wrong calls: those that a real library would refuse with EBUSY, or in which it would wait for ever.
   std::vector<std::string> misuse;
   /// It reaches only addresses whose first bits, this number of them, are those of its own address at GID
   /// index 1. Other peers are EHOSTUNREACH, as the kernel finds no route to them.
@@ -83,19 +84,19 @@ class Nic {
   bool reaches(const ibv_gid& peer) const;
   /// Packets with more bytes than this do not pass.
   std::uint32_t wire_mtu = 4096;
-  /// No packet passes, see lose_link().
+  /// True while all packets are lost, see lose_link().
   bool link_lost = false;
 
-  /// The NIC ends a queue pair by itself, and reports only what it must.
+  /// Makes the NIC end a queue pair by itself. The NIC reports only the events that it must report.
   void break_queue_pair(std::uint32_t number);
-  /// From now on no packet of this NIC arrives, in either direction, though the port is ACTIVE: a bond that
-  /// fails over, or a switch that restarts.
+  /// From now on all packets from and to this NIC are lost, although the port is ACTIVE, as when a bond fails
+  /// over or a switch restarts.
   void lose_link();
-  /// The end of that. Queue pairs whose retries were over after that time are told that they were.
+  /// Ends the loss of packets, which has lasted for `after`. Queue pairs whose retries take less time fail.
   void find_link(std::chrono::milliseconds after);
   /// Unplugs the cable, or plugs it in: the port's state, its event, and the packets.
   void set_port(ibv_port_state state);
-  /// Whether the SEND that comes now has to wait for a page.
+  /// Returns whether the SEND that arrives now has to wait for a page.
   bool handles_page_fault() {
     const std::uint32_t every = profile.page_fault_every;
     return every != 0 && ++sends_received % every == 0;
@@ -106,13 +107,12 @@ class Nic {
     return static_cast<std::uint32_t>(attr.max_sge_rd > 0 ? attr.max_sge_rd : attr.max_sge);
   }
 
-  /// Gives it this GID of RoCE v2 on IPv4 at that index, and removes what was there. An empty address
-  /// removes only.
+  /// Sets the GID at that index to one of RoCE v2 with this IPv4 address. An empty address removes the GID.
   void set_gid(std::uint32_t index, std::string_view ipv4, unsigned interface = 0);
   void report(ibv_event_type type);
 };
 
-/// All NICs of this machine. The newest machine is the one that the library sees.
+/// All NICs of this machine. The library sees the machine that was made last.
 class Machine {
  public:
   Machine();

@@ -1,4 +1,5 @@
-// What the handles of the library point to. Used by the files of this folder, under the lock of nic.h.
+// The objects to which the handles of the library point. Used by the files of this folder, under the lock of
+// nic.h.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -44,11 +45,11 @@ struct Receive {
 
 struct Srq : ibv_srq {
   std::deque<Receive> receives;
-  std::size_t size = 0, limit = 0;  ///< with fewer receives than the limit it reports that, once
+  std::size_t size = 0, limit = 0;  ///< reports once when fewer receives than `limit` are left
 };
 
-/// A request whose turn has not come, with all that belongs to the caller: the queue pair is in SQD, a link is
-/// down, or the peer has no receive.
+/// A request that has to wait because the queue pair is in SQD, a link is down, or the peer has no receive.
+/// It has copies of the caller's data.
 struct Held {
   ibv_send_wr wr;
   std::vector<ibv_sge> sges;
@@ -70,9 +71,9 @@ struct Qp : ibv_qp {
     return srq != nullptr ? static_cast<Srq*>(srq)->receives : receives;
   }
   void fail();
-  /// The peer has ended, as rdma_cm would tell it.
+  /// Called when the peer has ended, of which rdma_cm would notify this side.
   void hear_good_bye();
-  /// Whether requests have to wait, whatever the peer has.
+  /// Returns whether requests have to wait for a reason other than the peer's receives.
   bool is_held_up() const;
   /// Carries out the requests that were held up.
   void go_on();
@@ -88,10 +89,10 @@ struct Mw : ibv_mw {
   Qp* qp = nullptr;  ///< null when it is not bound
   Mr* mr = nullptr;
   ibv_mw_bind_info bound{};
-  std::uint32_t key = 0;  ///< the one that it was bound to
+  std::uint32_t key = 0;  ///< the queue pair or region to which it was bound
 };
 
-/// A key's upper 24 bits are the index here.
+/// The regions and windows, by the upper 24 bits of their keys.
 struct Keys {
   std::unordered_map<std::uint32_t, Mr*> regions;
   std::unordered_map<std::uint32_t, Mw*> windows;

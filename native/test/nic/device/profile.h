@@ -1,4 +1,4 @@
-// What a kind of NIC can do and how it behaves. A test takes a profile and changes one trait. Values.
+// The capabilities and the behaviour of a kind of NIC. A test takes a profile and changes one trait of it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -19,36 +19,37 @@ struct Profile {
   bool allocates_windows = true;
   /// False when a bind completes with an error, though windows can be allocated.
   bool binds_windows = true;
-  /// The peer of a queue pair that ends is ended, too, as the good-bye of rdma_cm does it.
+  /// True when the end of a queue pair also ends its peer, as the disconnect message of rdma_cm does.
   bool peers_notice = false;
-  /// False where the provider makes no RC queue pair.
+  /// False if the provider makes no RC queue pair.
   bool has_rc = true;
   /// False where it makes none of UC or UD.
   bool has_uc = true, has_ud = true;
   ibv_transport_type transport = IBV_TRANSPORT_IB;
-  /// False where the driver refuses a registration with a flag that it does not know.
+  /// False if the driver refuses a registration with a flag that it does not know.
   bool takes_relaxed_ordering = true;
-  /// P_Keys of the port; a queue pair cannot be in a partition beyond them.
+  /// Number of P_Keys of the port. A queue pair with a larger P_Key index is refused.
   int pkeys = 2;
-  /// Which queue of a queue pair in ERR is flushed first. The specification leaves it open.
+  /// True when a queue pair in ERR flushes its sends before its receives. The specification allows both
+  /// orders.
   bool flushes_sends_first = false;
-  /// A queue pair with shared receives that goes to ERR reports IBV_EVENT_QP_LAST_WQE_REACHED.
+  /// True when a queue pair with shared receives that goes to ERR reports IBV_EVENT_QP_LAST_WQE_REACHED.
   bool reports_last_receive = true;
-  /// A completion is seen only after this number of polls, as if the device wrote it late.
+  /// Number of polls before a completion is seen, as if the device wrote it late.
   std::uint32_t late_polls = 0;
-  /// Each event of a completion queue or a port comes twice.
+  /// True when each event of a completion queue or a port comes twice.
   bool doubles_events = false;
-  /// A completion queue has one entry less than a power of two, and so more entries than were asked for.
+  /// True when the size of a completion queue is rounded up to one less than a power of two.
   bool rounds_queues = true;
-  /// Each Nth SEND finds that a page of the receiver is on disk, and is to be sent again; 0: none does.
+  /// Each Nth SEND meets a page of the receiver that is on disk, and has to be sent again; 0 for no SEND.
   std::uint32_t page_fault_every = 0;
-  /// What each control call takes. On real NICs it is a command to the firmware.
+  /// Duration of each control call, which is a command to the firmware on real NICs.
   std::chrono::nanoseconds command{0};
-  /// The device's own code of a failed completion.
+  /// The device's own error code in a failed completion.
   std::uint32_t vendor_err = 0;
 };
 
-/// A powerful NIC without bad habits.
+/// Returns a powerful NIC without defects.
 inline Profile capable() {
   Profile profile;
   ibv_device_attr& attr = profile.attributes;

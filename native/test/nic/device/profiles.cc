@@ -1,6 +1,6 @@
 // See profiles.h. A source is a file of Linux ("linux", with the commit that was read) or of rdma-core
-// ("rdma-core"), or a public issue. What has no source is a guess and says so; a guess makes the NIC worse than
-// it may be, never better.
+// ("rdma-core"), or a public issue. A trait without a source is marked as a guess. A guess may make the
+// simulated NIC worse than the real one, but never better.
 #include "nic/device/profiles.h"
 
 #include <algorithm>
@@ -21,10 +21,10 @@ void set_reads(Profile* profile, int served, int asked, int of_device) {
   profile->attributes.max_res_rd_atom = of_device;
 }
 
-/// ConnectX-4 and later. linux drivers/infiniband/hw/mlx5/main.c, mlx5_ib_query_device(): windows 2B, 30 gather
-/// entries of a READ, max_qp * max_qp_rd_atom for the device. rdma-core providers/mlx5/verbs.c,
-/// create_cq(): a completion queue has one entry less than a power of two. Guesses: 16 READs, the inline size,
-/// receives flushed before sends, completions that come two polls late.
+/// ConnectX-4 and later. linux drivers/infiniband/hw/mlx5/main.c, mlx5_ib_query_device(): windows 2B, 30
+/// gather entries of a READ, max_qp * max_qp_rd_atom for the device. rdma-core providers/mlx5/verbs.c,
+/// create_cq(): a completion queue has one entry less than a power of two. Guesses: 16 READs, the inline
+/// size, receives flushed before sends, completions that come two polls late.
 Profile mlx5() {
   Profile profile = capable();
   profile.name = "mlx5";
@@ -39,8 +39,8 @@ Profile mlx5() {
 
 /// E810. linux drivers/infiniband/hw/irdma/verbs.c at d5dd580deb54, irdma_query_device(): max_res_rd_atom and
 /// the kind of atomics are not set, shared receives and windows 2B only from generation 3 on. defs.h:
-/// 101 inline bytes, 13 fragments. icrdma_hw.h: 32 READs served, 64 asked for. Guess: sends are flushed first,
-/// since the driver makes up the flushed completions by itself.
+/// 101 inline bytes, 13 fragments. icrdma_hw.h: 32 READs served, 64 asked for. Guess: sends are flushed
+/// first, since the driver makes up the flushed completions by itself.
 Profile irdma() {
   Profile profile = without_windows(capable());
   profile.name = "irdma";
@@ -72,9 +72,9 @@ Profile bnxt_re() {
   return profile;
 }
 
-/// Kunpeng, HIP09. linux drivers/infiniband/hw/hns/hns_roce_main.c at 29583dfcd2dd, hns_roce_query_device(): a
-/// READ has one gather entry, no windows, max_res_rd_atom is 0. Guesses: 128 READs, 64 fragments, 1,024 inline
-/// bytes, completion queues of exactly the size that was asked for.
+/// Kunpeng, HIP09. linux drivers/infiniband/hw/hns/hns_roce_main.c at 29583dfcd2dd, hns_roce_query_device():
+/// a READ has one gather entry, no windows, max_res_rd_atom is 0. Guesses: 128 READs, 64 fragments, 1,024
+/// inline bytes, completion queues of exactly the size that was asked for.
 Profile hns() {
   Profile profile = without_windows(capable());
   profile.name = "hns";
@@ -87,9 +87,9 @@ Profile hns() {
   return profile;
 }
 
-/// Pensando. linux drivers/infiniband/hw/ionic/ionic_ibdev.c at 0eaed89c18ae, ionic_query_device(): windows 2B,
-/// no shared receives, atomics, and 16 READs for the whole device. ionic_fw.h: at most 8 fragments. Guess: 64
-/// inline bytes.
+/// Pensando. linux drivers/infiniband/hw/ionic/ionic_ibdev.c at 0eaed89c18ae, ionic_query_device(): windows
+/// 2B, no shared receives, atomics, and 16 READs for the whole device. ionic_fw.h: at most 8 fragments. The
+/// 64 inline bytes are a guess.
 Profile ionic() {
   Profile profile = capable();
   profile.name = "ionic";
@@ -122,7 +122,7 @@ Profile erdma() {
 
 /// Azure. linux drivers/infiniband/hw/mana/main.c at 844e31bbaef7, mana_ib_query_device(): no atomics, a
 /// completion queue has no more entries than a queue pair. rdma-core providers/mana/wr.c at 1deb440d17fa:
-/// inline data and SEND with invalidate are not looked at, and posting a bind is EINVAL. Guesses: 32 READs, 16
+/// inline data and SEND with invalidate are ignored, and posting a bind is EINVAL. Guesses: 32 READs, 16
 /// fragments, windows that can be allocated.
 Profile mana() {
   Profile profile = capable();
@@ -136,8 +136,8 @@ Profile mana() {
   return profile;
 }
 
-/// Soft-RoCE. linux drivers/infiniband/sw/rxe/rxe_param.h at 018c6837f3e6: 128 READs, 32 fragments, 400 inline
-/// bytes, 960 shared receive queues. By trial (native/test/verbs, Linux 6.1 and 6.12): windows 2B.
+/// Soft-RoCE. linux drivers/infiniband/sw/rxe/rxe_param.h at 018c6837f3e6: 128 READs, 32 fragments, 400
+/// inline bytes, 960 shared receive queues. By trial (native/test/verbs, Linux 6.1 and 6.12): windows 2B.
 Profile rxe() {
   Profile profile = capable();
   profile.name = "rxe";
@@ -176,8 +176,9 @@ Profile efa() {
   return profile;
 }
 
-/// Apple's technical note TN3205 names the transport "Thunderbolt (100)", which libibverbs does not have. Issue 3162 of ml-explore/mlx: about
-/// 100 regions a device. Pull request 9 of hellas-ai/thunderbolt-ibverbs: UC only. Guess: 10 queue pairs.
+/// Apple's technical note TN3205 names the transport "Thunderbolt (100)", which libibverbs does not have.
+/// Issue 3162 of ml-explore/mlx: about 100 regions a device. Pull request 9 of hellas-ai/thunderbolt-ibverbs:
+/// UC only. Guess: 10 queue pairs.
 Profile apple() {
   Profile profile = without_windows(capable());
   profile.name = "rdma_en2";

@@ -1,5 +1,5 @@
-// The NICs that exist, as far as drivers, man pages and public issues tell how they behave. No test of this
-// project ran on most of them, so each trait names its source in profiles.cc.
+// Profiles of real NICs, derived from drivers, man pages and public issues. No test of this project ran on
+// most of these NICs, so profiles.cc names the source of each trait.
 #pragma once
 
 #include <vector>
@@ -15,15 +15,15 @@ std::vector<Profile> connectable();
 /// and with doubled events.
 std::vector<Profile> for_suites();
 
-/// Elastic Fabric Adapter: datagrams only.
+/// Returns the Elastic Fabric Adapter, which has only datagrams.
 Profile efa();
-/// Apple's Thunderbolt devices: unreliable connections only.
+/// Returns Apple's Thunderbolt device, which has only unreliable connections.
 Profile apple();
-/// iWARP devices, which need rdma_cm: soft-iWARP, and eRDMA as its first drivers have it.
+/// The next two return iWARP devices, which need rdma_cm: soft-iWARP, and eRDMA with its first drivers.
 Profile siw();
 Profile erdma_iwarp();
 
-/// The profile with this name, which is one of connectable().
+/// Returns the profile of connectable() with this name.
 Profile profile_named(const std::string& name);
 
 }  // namespace rdma_rpc::nic

@@ -1,4 +1,5 @@
-// The functions of completion queues, shared receive queues and queue pairs in front of libibverbs; see nic.h.
+// The functions of completion queues, shared receive queues and queue pairs that replace those of libibverbs;
+// see nic.h.
 #include <algorithm>
 #include <bit>
 
@@ -7,10 +8,11 @@
 namespace rdma_rpc::nic {
 namespace {
 
-/// Resources for the READs of the peer, which the device shares out when a queue pair goes to RTR.
+/// Takes resources for the READs of the peer when a queue pair goes to RTR. Returns false when too few are
+/// left.
 bool reserve_reads(Qp& qp, int count) {
   Nic& nic = qp.nic();
-  const int all = nic.profile.attributes.max_res_rd_atom;  // 0: the driver does not say
+  const int all = nic.profile.attributes.max_res_rd_atom;  // 0 when the driver does not say
   if (all > 0 && nic.reads_reserved + count > all) return false;
   nic.reads_reserved += count;
   return true;
@@ -211,7 +213,7 @@ IN_FRONT int ibv_destroy_qp(ibv_qp* handle) {
   qp->fail();
   --nic.live.queue_pairs;
   nic.reads_reserved -= qp->attributes.max_dest_rd_atomic;
-  // Its completions go with it, as mlx5_cq_clean() and others do.
+  // Remove its completions, as mlx5_cq_clean() and others do.
   for (ibv_cq* cq : {qp->send_cq, qp->recv_cq}) {
     std::erase_if(static_cast<Cq*>(cq)->completions,
                   [qp](const Completion& each) { return each.wc.qp_num == qp->qp_num; });

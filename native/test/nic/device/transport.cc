@@ -1,4 +1,4 @@
-// What one work request does, once it is its turn: the keys are checked, and the bytes move. See nic.h.
+// Executes one work request: checks the keys and moves the bytes. See nic.h.
 #include <algorithm>
 #include <cstring>
 #include <optional>

@@ -1,5 +1,5 @@
-// The queues of the NIC: requests and receives that are posted, completions that are polled, and what holds a
-// request up. See nic.h.
+// The queues of the NIC: requests and receives that are posted, completions that are polled, and the
+// conditions for which a request has to wait. See nic.h.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace rdma_rpc::nic {
 namespace {
 
-/// Holds the lock. What is allocated meanwhile is not the plug-in's.
+/// Holds the lock. Memory that is allocated meanwhile does not count as the plug-in's.
 class Guard {
  public:
   ~Guard() { fabric::test::forget_allocations_since(before_); }
@@ -39,7 +39,7 @@ ibv_wc_opcode opcode_of(ibv_wr_opcode opcode) {
   }
 }
 
-/// Takes the receives for which there is room. Returns the first that is refused, or null.
+/// Takes receives while the queue has room. Returns the first receive that is refused, or null.
 ibv_recv_wr* take(std::deque<Receive>& receives, std::size_t most, ibv_recv_wr* wr) {
   for (; wr != nullptr && receives.size() < most; wr = wr->next)
     receives.push_back({wr->wr_id, {wr->sg_list, wr->sg_list + wr->num_sge}});
@@ -59,7 +59,7 @@ Held copy_of(const ibv_send_wr& wr) {
   return held;
 }
 
-/// Lets the queue pairs go on whose requests found no receive here.
+/// Continues the queue pairs whose requests found no receive here.
 void receives_came(const ibv_qp* at, const ibv_srq* on) {
   for (const auto& [number, qp] : queue_pairs()) {
     if (qp->held.empty() || qp->state != IBV_QPS_RTS) continue;
@@ -81,7 +81,7 @@ ibv_wc completion(const Qp& qp, std::uint64_t wr_id, ibv_wc_status status) {
 
 void Cq::push(const ibv_wc& wc, bool solicited, std::uint64_t send) {
   if (completions.size() >= static_cast<std::size_t>(cqe)) {
-    // One completion too many is lost, and with it all later ones.
+    // A completion queue that overruns loses this completion and all later ones.
     if (!std::exchange(overrun, true)) {
       ibv_async_event event{};
       event.event_type = IBV_EVENT_CQ_ERR;
@@ -180,7 +180,7 @@ int post_send(ibv_qp* handle, ibv_send_wr* wr, ibv_send_wr** bad) {
     if (wr->num_sge > static_cast<int>(entries)) return *bad = wr, EINVAL;
     if (qp.state != IBV_QPS_RTS && qp.state != IBV_QPS_SQD && qp.state != IBV_QPS_ERR)
       return *bad = wr, EINVAL;
-    // The place of a request is free again when its completion, or a later one, has been polled.
+    // The queue entry of a request is free again when its completion, or a later one, has been polled.
     if (qp.posted - qp.polled >= qp.cap.max_send_wr) return *bad = wr, ENOMEM;
     const std::uint64_t number = ++qp.posted;
     if (!qp.held.empty() || qp.is_held_up() || !qp.carry_out(*wr, number)) {
@@ -234,7 +234,7 @@ int req_notify_cq(ibv_cq* handle, int solicited_only) {
   const Guard guard;
   auto& cq = *static_cast<Cq*>(handle);
   cq.armed = solicited_only != 0 ? Cq::Armed::solicited : Cq::Armed::all;
-  // A completion that comes from now on has an event, so those without one are here.
+  // Completions from now on have an event, so all completions without one must be visible now.
   for (Completion& each : cq.completions) each.polls = 0;
   return 0;
 }

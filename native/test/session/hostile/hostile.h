@@ -93,8 +93,8 @@ struct Trick {
 };
 inline void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 
-/// Plays the trick on a device where received messages are read in place, and on a device where they are
-/// copied first.
+/// Plays the trick on a device on which received messages are read in place, and on a device on which they
+/// are copied first.
 inline void play(const Trick& trick, bool victim_is_client) {
   for (const bool copied : {false, true}) {
     SCOPED_TRACE(copied ? "what is received is copied" : "what is received is read in place");

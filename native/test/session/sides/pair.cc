@@ -13,7 +13,7 @@ namespace rdma_rpc::session::test {
 
 namespace {
 constexpr std::uint64_t kTickNs = 5'000'000;
-/// Together these ticks are more than twice the timeout of a cancelled call. After that time nothing can
+/// Together these ticks are more than twice the timeout of a cancelled call. After that time the state cannot
 /// change any more.
 constexpr int kIdleTicks = 30;
 constexpr int kStepsMax = 2'000'000;

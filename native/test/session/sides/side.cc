@@ -116,7 +116,7 @@ std::vector<GivenGatherEntry> Side::make_gather_entries(std::size_t bytes, std::
   return gather_entries;
 }
 
-/// Moves every second gather entry to the scratch buffer, as far as there is room.
+/// Moves every second gather entry to the scratch buffer, while there is room.
 void Side::move_to_scratch(std::vector<GivenGatherEntry>& gather_entries) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < gather_entries.size(); i += 2) {

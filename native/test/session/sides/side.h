@@ -1,6 +1,6 @@
-// One end of a test: a device, a context on the device, and code that plays the part of JS: it reads events
-// and stages submissions exactly as runtime/native/native.ts says. A Side can be client and server at once,
-// with any number of sessions of each kind. On the test's thread.
+// One end of a test: a device, a context on the device, and code that plays the part of JS. It reads events
+// and stages submissions exactly as runtime/native/native.ts describes. A Side can be client and server at
+// once, with any number of sessions of each kind. On the test's thread.
 #pragma once
 
 #include <deque>

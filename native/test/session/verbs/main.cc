@@ -1,4 +1,4 @@
-// The program of these tests. Where the machine has no RDMA devices, it prints "not run" and the reason.
+// The program of these tests. On a machine without RDMA devices, it prints "not run" and the reason.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -25,7 +25,7 @@ std::map<std::string, std::size_t> descriptors() {
 
 std::string census() {
   std::string text;
-  // Does not count the useless ones: librdmacm closes what is left of a removed device later
+  // Descriptors of /dev/null are not counted, because librdmacm closes those of a removed device later
   // (fabric/verbs/connect/removal.h).
   for (const auto& [to, count] : descriptors()) {
     if (to != "/dev/null") text += std::to_string(count) + " x " + to + "\n";
@@ -36,7 +36,7 @@ std::string census() {
   std::vector<std::string> devices;
   for (std::string line; std::getline(lines, line);) {
     devices.push_back(
-        line.substr(line.find(' ') + 1));  // without its number: a device added again has another
+        line.substr(line.find(' ') + 1));  // without its number, which changes when a device is added again
   }
   std::sort(devices.begin(), devices.end());
   for (const std::string& device : devices) text += device + "\n";
@@ -44,7 +44,7 @@ std::string census() {
 }
 
 VerbsFaults::~VerbsFaults() {
-  // The kernel closes the files of a killed process at a time of its own choice.
+  // The kernel closes the files of a killed process with a delay.
   constexpr int kRoundsMax = 100;
   std::string after = census();
   for (int round = 0; after != before_ && round < kRoundsMax; ++round) {

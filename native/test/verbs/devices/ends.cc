@@ -8,15 +8,15 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// The sessions' timers have a resolution of milliseconds; a sleeper that is not woken checks them that
-/// often.
+/// The sessions' timers have a resolution of milliseconds. A sleeper that is not woken checks them at this
+/// interval.
 constexpr int kTickMs = 5;
 /// An event that takes longer than this in the slowest guest never occurs.
 constexpr std::uint64_t kHangNs = 30'000'000'000;
 /// Twice the timeout of a cancelled call.
 constexpr int kRestTicks = 25;
 
-/// Returns true if some side did something or has more to do.
+/// Returns true if a side did something or has more to do.
 bool turn(const std::vector<Side*>& sides) {
   bool moved = false;
   for (Side* side : sides) {
@@ -25,7 +25,7 @@ bool turn(const std::vector<Side*>& sides) {
   return moved;
 }
 
-/// Returns true if something woke us.
+/// Returns true if an event woke this thread.
 bool sleep_on(const std::vector<Side*>& sides, int also_fd) {
   std::vector<pollfd> fds;
   for (Side* side : sides) fds.push_back({side->context->cq().fd(), POLLIN, 0});

@@ -17,7 +17,7 @@ namespace rdma_rpc::session::test {
 /// Small slots, so that small messages count as bulk.
 ContextOptions small_context(Exposure exposure = Exposure::automatic);
 
-/// As in sessions of devices: receives are shared from the first session on, where the device supports it.
+/// As in sessions of devices, receives are shared from the first session on if the device supports it.
 SessionOptions small_session(bool client, std::uint32_t inflight_max);
 
 struct Link {
@@ -30,7 +30,7 @@ std::uint64_t real_now_ns();
 /// test and returns false if that does not happen.
 bool drive(std::vector<Side*> sides, const std::function<bool()>& done, const std::string& what,
            int also_fd = -1);
-/// Runs until nothing is ready any more and no timer runs; calls may still be in progress.
+/// Runs until no work is left and no timer runs; calls may still be in progress.
 void drive_to_rest(std::vector<Side*> sides);
 
 /// Closes the remaining sessions, returns every block and checks the books.
@@ -38,7 +38,7 @@ void close_down(Side& side, std::vector<std::uint32_t> sessions, const std::stri
 
 class Ends {
  public:
-  /// The devices may be given, for example hooked ones; otherwise each side opens its own.
+  /// A test may pass the devices, for example hooked ones; otherwise each side opens its own device.
   explicit Ends(std::shared_ptr<fabric::Device> at_client = open_device(kClientEnd),
                 std::shared_ptr<fabric::Device> at_server = open_device(kServerEnd),
                 Exposure exposure = Exposure::automatic);

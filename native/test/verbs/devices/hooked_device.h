@@ -1,6 +1,6 @@
-// A device that forwards everything to another one, except where a hook intervenes: it fails a resource, or
-// acts at a certain work request. It is for faults that no device produces on demand. Used on the thread of
-// its context.
+// A device that forwards everything to another one, except when a hook intervenes. A hook fails a resource,
+// or acts at a certain work request. It is for faults that no device produces on demand. Used on the thread
+// of its context.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ struct Hooks {
   /// Called before and after each request of a send queue is posted; with these hooks, each request has a
   /// doorbell of its own.
   std::function<void(const fabric::SendWr&)> before, after;
-  /// The number of requests that the send queue accepts, of those that are posted at once.
+  /// Returns how many of the requests that are posted at once the send queue accepts.
   std::function<std::size_t(std::span<const fabric::SendWr>)> takes;
-  /// The completions of this side's sends are polled before those of its receives, whichever came first, as
-  /// on shm.
+  /// When true, completions of this side's sends are polled before those of its receives, whichever came
+  /// first, as on shm.
   bool sends_first = false;
-  /// Changes a completion that has been polled. Not together with sends_first.
+  /// Changes a completion that has been polled. It cannot be combined with sends_first.
   std::function<void(fabric::Wc&)> polled;
 };
 

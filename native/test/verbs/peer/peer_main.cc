@@ -17,7 +17,7 @@ namespace {
 
 using fabric::Opcode;
 
-/// The type of the frame in a SEND; 0: none.
+/// Returns the type of the frame in a SEND, or 0 when the request has no frame.
 int frame_of(const fabric::SendWr& wr) {
   if (wr.opcode != Opcode::send && wr.opcode != Opcode::send_with_inv) return 0;
   if (wr.sges.empty() || wr.sges[0].length == 0) return 0;
@@ -113,7 +113,7 @@ class Peer {
       case Order::open: {
         if (ledger_.size() == 0) begin_ledger(order);
         const std::uint32_t number = side_.open(small_session(order.client, order.inflight_max));
-        if (number == 0) break;  // the report says so
+        if (number == 0) break;  // the report shows that the connection failed
         sessions_.push_back(number);
         const auto own = side_.session(number).local_address();
         report.address_bytes = static_cast<std::uint32_t>(own.size());

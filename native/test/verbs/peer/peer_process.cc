@@ -1,4 +1,4 @@
-// The test's side; see peer_process.h. peer_main.cc is the process.
+// The part that runs in the test's process; see peer_process.h. peer_main.cc is the other process.
 #include "verbs/peer/peer_process.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 namespace rdma_rpc::session::test {
 
 namespace {
-/// Belongs to one test, which has a ledger of its own.
+/// Ranges of call ids, one for each process of a test.
 constexpr std::uint64_t kProcessesMax = 20, kIdsPerProcess = kForeignCalls / kProcessesMax;
 
 std::vector<std::byte> address_of(const ReportMessage& report) {
@@ -38,7 +38,7 @@ PeerProcess::PeerProcess(std::size_t end) : first_id_(started_++ % kProcessesMax
   int pair[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
   socket_ = pair[0];
-  // By number, since the descriptor that is passed on must stay open at exec; the others close.
+  // The socket is passed on by its number and must stay open at exec; all other descriptors close.
   ::fcntl(pair[1], F_SETFD, 0);
   const std::string fd = std::to_string(pair[1]), which = std::to_string(end);
   std::string self(4096, '\0');

@@ -86,7 +86,7 @@ class PeerProcess {
   /// Returns whether it has stopped or killed itself.
   bool halted();
   bool dead() const { return dead_; }
-  /// Ends the process in an orderly way; fails the test if it has anything left open.
+  /// Ends the process in an orderly way. Fails the test if the process has left anything open.
   void quit(std::vector<Side*> sides);
 
  private:

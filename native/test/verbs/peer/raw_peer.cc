@@ -46,7 +46,7 @@ fabric::WcStatus RawPeer::shoot(const Aim& aim, std::span<const std::byte> watch
   for (int i = 0; !outcome && i < kWaitsMax; ++i) {
     const timespec moment{0, 500'000};
     ::nanosleep(&moment, nullptr);
-    // Drives the device's own work, where a CPU does it; no completion is taken.
+    // Over tcp the CPU does the device's work, so poll here; this takes no completion.
     if (over_tcp()) victim_.context->cq().poll({});
     outcome = peer_->outcome();
   }
@@ -65,7 +65,8 @@ void RawPeer::expect_session_ends() {
         return victim_.is_down(session_);
       },
       "the end of the session with the raw peer");
-  // Where no request reports it, the peer learns of it from rdma_cm, which it does not query.
+  // When no request reports the end, only rdma_cm would report it to the peer, and the peer does not query
+  // it.
   EXPECT_TRUE(!peer_->alive() || !victim_.device->capabilities().names_refusals);
   EXPECT_TRUE(id_ == 0 || ends_.call(id_).ended());
 }

@@ -1,5 +1,5 @@
-// A misbehaving peer: a bare queue pair of a device, which builds frames by hand and READs and WRITEs any
-// address, beside two ends that behave. Used on the test's thread.
+// A misbehaving peer: a bare queue pair of a device that builds frames by hand and READs and WRITEs any
+// address. Two correct ends run beside it. Used on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,11 +30,11 @@ class RawPeer {
   std::uint32_t session() const { return session_; }
   Side& victim() { return victim_; }
   ScriptedPeer& peer() { return *peer_; }
-  /// Makes a call of the victim to this peer; returns what arrives.
+  /// Makes the victim call this peer; returns the request that arrives.
   ScriptedPeer::Received request(const CallSpec& spec);
   std::uint64_t id() const { return id_; }
-  /// Executes one READ or WRITE while no code of the victim's session runs: nothing may change in `watched`
-  /// (as far as it is memory of ours), nor in the peer's memory.
+  /// Executes one READ or WRITE while no code of the victim's session runs. Checks that the bytes of
+  /// `watched` and the memory of the peer stay unchanged.
   fabric::WcStatus shoot(const Aim& aim, std::span<const std::byte> watched);
   /// Expects that the peer's session ends; the caller checks the victim's other sessions.
   void expect_session_ends();

@@ -14,10 +14,11 @@ namespace rdma_rpc::session::test {
 namespace {
 
 Script* current = nullptr;
-/// An event of the script, which the library does not know and must not count.
+/// The last event of the script that was returned. The library did not make it, so it must not acknowledge
+/// it.
 const ibv_async_event* handed_out = nullptr;
 
-/// Loaded with the plug-in by now; without the plug-in this function is never called.
+/// Returns a function of the library, which the plug-in has loaded. Without the plug-in this is never called.
 template <typename Function>
 Function real(const char* library, const char* name) {
   return reinterpret_cast<Function>(::dlsym(::dlopen(library, RTLD_LAZY | RTLD_NOLOAD), name));
@@ -39,8 +40,8 @@ int poll_cq(ibv_cq* cq, int entries, ibv_wc* wc) {
 using PostSend = int (*)(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
 std::unordered_map<ibv_context*, PostSend> real_posts;
 
-/// Its entries, and with IBV_SEND_INLINE its bytes, belong to the caller; the key of a window changes at this
-/// point.
+/// Returns a copy of a request with its entries, and with its bytes for IBV_SEND_INLINE, because these belong
+/// to the caller. For a bind, it also changes the key of the window, as the library does when it posts.
 Script::Missed copy_of(const ibv_send_wr& wr) {
   Script::Missed copy{wr, {wr.sg_list, wr.sg_list + wr.num_sge}, {}, 0};
   if (wr.opcode == IBV_WR_BIND_MW) copy.old_key = wr.bind_mw.mw->rkey;
@@ -78,7 +79,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   return post(qp, wr, bad);
 }
 
-/// Polling and posting are not functions of the library, but pointers in each context.
+/// Replaces the functions for polling and posting, which are pointers in each context.
 void put_in_front(ibv_context* context) {
   if (context->ops.poll_cq == poll_cq) return;
   real_polls[context] = std::exchange(context->ops.poll_cq, poll_cq);

@@ -1,8 +1,8 @@
-// Functions of libibverbs that this program places before the library's own, so that a test can have a device
-// do what no device does on demand: report an event, complete nothing, miss a doorbell, create a completion
-// queue that is too small. Without a script each call goes straight to the library. Used by the tests of this
-// folder; the plug-in finds these functions first, since the symbols of a program precede those of the
-// libraries that it loads.
+// Functions that replace those of libibverbs, so that a test can make a device do things that no device does
+// on demand: report an event, complete nothing, miss a doorbell, or create a completion queue that is too
+// small. Without a script each call goes straight to the library. The plug-in finds these functions first,
+// because the symbols of a program precede those of the libraries that it loads. Used by the tests of this
+// folder.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -26,8 +26,8 @@ struct Script {
   int next_cq_entries = 0;
   /// This device completes nothing any more.
   ibv_context* mute = nullptr;
-  /// This queue pair misses the doorbell after this number: the requests posted with it are executed at the
-  /// next doorbell.
+  /// The queue pair `dozes` misses one doorbell, after `doorbells_before` others. The requests that are
+  /// posted with it are executed at the next doorbell.
   ibv_qp* dozes = nullptr;
   std::uint32_t doorbells_before = 0;
   struct Missed {
@@ -38,11 +38,11 @@ struct Script {
   };
   std::deque<Missed> missed;
   std::uint32_t doorbells_missed = 0;
-  /// The length of the watchdog's second, less than a real one; and the number of these seconds that have
-  /// begun.
+  /// The length of the watchdog's second, which is less than a real second. The next field counts the seconds
+  /// that have begun.
   long second_ns = 999'999'999;
   std::uint32_t seconds = 0;
-  /// In which of them an empty WRITE was posted to this queue pair, each time.
+  /// For each queue pair, the seconds in which an empty WRITE was posted to it.
   std::unordered_map<const ibv_qp*, std::vector<std::uint32_t>> empty_writes;
   /// The attributes given to queue pairs, with the mask, in order.
   struct Told {
@@ -51,11 +51,12 @@ struct Script {
     int mask;
   };
   std::vector<Told> told;
-  /// The partition that rdma_cm names, which the device need not have. 0: the device's own.
+  /// The P_Key index that rdma_cm names, which the device need not have; 0 for the device's own.
   std::uint16_t pkey_index = 0;
   /// The type of service that rdma_cm's ids were given.
   std::vector<std::uint8_t> tos;
-  /// A queue pair that is to send more inline is refused, or every queue pair is refused with this errno.
+  /// A queue pair with more inline bytes than `inline_max` is refused. With `refuses_qps`, all queue
+  /// pairs are refused with that errno.
   std::uint32_t inline_max = UINT32_MAX;
   int refuses_qps = 0;
   /// All queue pairs that were created since the script began, in order, and the device of each completion
@@ -64,7 +65,7 @@ struct Script {
   std::vector<ibv_context*> contexts;
 };
 
-/// What libibverbs does while this object exists; at most one object at a time.
+/// Applies a script to libibverbs while this object exists. At most one object may exist at a time.
 class Provider {
  public:
   Provider();

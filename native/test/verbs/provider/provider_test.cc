@@ -111,7 +111,7 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
   constexpr std::uint32_t kCalls = 60;
   provider_.script().next_cq_entries = 4;
   Ends ends(client_, server_);
-  // With receives of its own, since a side that polls nothing gets no further credits either.
+  // The session has receives of its own, because a side that polls nothing would get no further credits.
   const Link link = ends.connect(kCalls, 0, true);
   // Answered while the client does not poll.
   for (std::uint32_t i = 0; i < kCalls; ++i) ASSERT_NE(ends.start(link, {}), 0u);
@@ -121,7 +121,7 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
   drive_to_rest({&ends.server});
   ends.until([&] { return ends.client.is_down(link.client); }, "the end of the session");
   const std::string why = ends.client.why_down(link.client);
-  // Whichever is noticed first. On a slow machine the server's retries are over by then.
+  // The reason depends on what is noticed first. On a slow machine the server's retries may be over.
   EXPECT_TRUE(why.find("IBV_EVENT_CQ_ERR") != std::string::npos ||
               why.find("has overrun") != std::string::npos ||
               why.find("the peer has closed the connection") != std::string::npos)
@@ -134,11 +134,11 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
 
 class Watchdog : public ScriptedDevice {
  protected:
-  /// So that the limit is 1.6 s: long for a device that works, on a slow machine.
+  /// With this length the limit is 1.6 s, which is long for a working device even on a slow machine.
   static constexpr long kSecondNs = 100'000'000;
   Watchdog() { provider_.script().second_ns = kSecondNs; }
 
-  /// Asleep until it is woken: nothing else checks the queue.
+  /// Sleeps until the side is woken; nothing else checks the queue.
   static void sleep_until_down(Side& side, std::uint32_t session) {
     constexpr int kHangMs = 30'000;
     while (!side.is_down(session)) {
@@ -200,7 +200,7 @@ TEST_F(Watchdog, RingsAgainWhenTheDeviceMissedTheDoorbell) {
   for (ibv_qp* qp : {script.queue_pairs[0], script.queue_pairs[1]}) {
     script.dozes = qp;
     for (const CallSpec& spec : mixed_calls()) {
-      // Each doorbell of the call in turn, until the call has no more.
+      // Each doorbell of the call is missed in turn, until the call has no more doorbells.
       bool missed = true;
       for (std::uint32_t nth = 0; missed && !HasFailure(); ++nth) {
         const std::uint32_t before = script.doorbells_missed;
@@ -213,19 +213,19 @@ TEST_F(Watchdog, RingsAgainWhenTheDeviceMissedTheDoorbell) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-/// Both ends are on one device, so that one watchdog serves both, whose checks are counted.
+/// Both ends are on one device, so that a single watchdog serves both and its checks can be counted.
 class WatchdogOfOneDevice : public Watchdog {
  protected:
   Ends ends_{client_, client_};
 
   ~WatchdogOfOneDevice() override {
-    // (The books of each side would be those of both.)
+    // (The counters of the device would include both sides.)
     ends_.finish();
   }
 
-  /// The checks of the client's or the server's requests in which an empty WRITE was posted, while nothing
-  /// completes. (On a busy host the request before it may miss a doorbell too: that doorbell is not counted
-  /// here.)
+  /// Returns the checks of the client's or the server's requests in which an empty WRITE was posted while
+  /// nothing completes. (On a busy host the request before it may miss a doorbell too: that doorbell is not
+  /// counted here.)
   std::vector<std::uint32_t> looks_with_a_ring(const CallSpec& spec, bool at_server) {
     Script& script = provider_.script();
     const Link link = ends_.connect();
@@ -251,7 +251,7 @@ class WatchdogOfOneDevice : public Watchdog {
 TEST_F(WatchdogOfOneDevice, RingsTwiceAtMostAndLaterBehindALongWrite) {
   if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE misses a doorbell";
   constexpr std::uint32_t kHalfOfTheLimit = 8;
-  // The first one asks for an unsignalled packet.
+  // The first empty WRITE asks for the acknowledgement of an unsignaled packet.
   const auto behind_short = looks_with_a_ring({}, false);
   ASSERT_EQ(behind_short.size(), 3u) << testing::PrintToString(behind_short);
   EXPECT_LT(behind_short.back(), kHalfOfTheLimit);
@@ -283,7 +283,7 @@ TEST_F(WatchdogOfOneDevice, NudgesASilentPeerFiveTimesAndAPeerThatAnsweredNoMore
   ends_.expect_works(speaks);
   const std::size_t nudged = script.empty_writes[client_qp(1)].size();
   const std::uint64_t id = ends_.start(silent, {.answer = Answer::later});
-  // After the fifth, too: with each request the watchdog has something to check.
+  // The watchdog still runs after the fifth WRITE, because each request gives it something to check.
   constexpr std::uint32_t kLooks = 24;
   const std::uint32_t from = script.seconds;
   while (script.seconds - from < kLooks && !HasFailure()) ends_.complete(speaks, {});
@@ -300,7 +300,7 @@ TEST_F(Watchdog, IgnoresAnIdleSession) {
   Ends ends(client_, server_);
   const Link link = ends.connect();
   ends.expect_works(link);
-  // The answer to this call takes longer than any request may; no request is in progress meanwhile.
+  // The answer to this call takes longer than any request may take, but no request is outstanding meanwhile.
   const std::uint64_t id = ends.start(link, {.answer = Answer::later});
   ends.until([&] { return ends.server.unanswered() != 0; }, "the request");
   drive_to_rest({&ends.client, &ends.server});
