@@ -1,5 +1,6 @@
 /**
- * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address; an IPv4 address is ::ffff:a.b.c.d.
+ * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address. An IPv4 address is
+ * ::ffff:a.b.c.d.
  * Pure functions.
  */
 import { isIPv4 } from 'node:net';

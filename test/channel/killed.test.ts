@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { Random } from '../states/random.ts';
 import { Bed, until } from './bed.ts';
-import { Load } from './load.ts';
+import { SteadyLoad } from './load.ts';
 import { addresses, metadata, policies, serversOf } from './policy-table.ts';
 
 const [a] = addresses;
@@ -64,7 +64,7 @@ describe.each(policies)('%s', (_, row) => {
     if (row.options.loadBalancing !== 'pick-first')
       await until(() => channel.addresses.every(({ state }) => state === 'ready'));
     const client = createClient(EchoDefinition, channel);
-    const load = new Load(() => client.fetch({}, { metadata }));
+    const load = new SteadyLoad(() => client.fetch({}, { metadata }));
     await until(() => bed.at(a).log.started > 20);
     await end();
     const atEnd = load.made.length;

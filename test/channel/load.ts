@@ -9,7 +9,7 @@ interface Made {
 }
 
 /** Makes calls until `end`. `order` counts beginnings and failures together. */
-export class Load {
+export class SteadyLoad {
   #over = false;
   firstFailure = Number.POSITIVE_INFINITY;
   readonly made: Made[] = [];

@@ -78,7 +78,7 @@ const rules = ownedBy('register', {
   // The range is checked together with the address.
   weight: { kind: 'number', range: { default: undefined, min: 0, max: Number.MAX_VALUE } },
   zone: { kind: 'text', default: '', maxBytes: 4096 },
-  doors: { kind: 'source' },
+  doors: { kind: 'texts', maxBytes: 4096 },
   attributes: { kind: 'source' },
   ttlMs: { kind: 'integer', range: limits.ttlMs },
   health: { kind: 'source' },

@@ -1,7 +1,7 @@
 /** Server processes that are killed under load: after the first call that fails, none goes there. */
 import { type Channel, type ChannelOptions, createChannel, createClient } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
-import { Load } from '../../channel/load.ts';
+import { SteadyLoad } from '../../channel/load.ts';
 import { until } from '../../outcomes.ts';
 import { EchoDefinition } from '../gen/echo.rdma.ts';
 import { ServerProcess } from './processes.ts';
@@ -33,7 +33,7 @@ test.each<['shm' | 'tcp', ChannelOptions]>([
   await until(() => channel!.addresses.filter(({ state }) => state === 'ready').length === (first ? 1 : 3));
   const client = createClient(EchoDefinition, channel);
   let user = 0;
-  const load = new Load(() => client.echo({}, { metadata: { user: String(++user) } }));
+  const load = new SteadyLoad(() => client.echo({}, { metadata: { user: String(++user) } }));
   await until(() => load.made.length > 500);
   await servers[0]!.kill();
   await until(() => channel!.addresses[0]!.state !== 'ready');
