@@ -170,7 +170,7 @@ describe('a channel', () => {
     expect(await caught(client.echo({ text: 'x'.repeat(30) }))).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,
       processed: 'no',
-      rawMessage: expect.stringMatching(/32 bytes, and maxRequestMessageBytes .* is 20/),
+      rawMessage: expect.stringMatching(/32 bytes, but maxRequestMessageBytes .* is 20/),
     });
     expect(await caught(client.echo({ text: 'x'.repeat(15) }))).toMatchObject({
       code: Status.RESOURCE_EXHAUSTED,

@@ -119,7 +119,7 @@ describe('a session', () => {
     });
     expect(channel.state).toBe('failing');
     native('verbs').endClosed();
-    await until(() => server.sessionCount === 0);
+    await until(() => server.sessionCount === 0 && serverLines.length > 0);
     expect(serverLines.join()).toMatch(/no fabric in common connects \(verbs: .+nobody answers\)/);
   });
 

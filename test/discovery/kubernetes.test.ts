@@ -1,7 +1,5 @@
-/**
- * EndpointSlices of an API server: the servers that they name, the way in which changes come, and possible
- * failures.
- */
+/** EndpointSlices of an API server: the servers that they name, how changes come, and possible failures. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { writeFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { join } from 'node:path';
@@ -143,6 +141,15 @@ test('a pod has the doors that the application gives it, and wrong ones are an e
     { address: `${b}:5000`, doors: [] },
   ]);
   await expect(resolved({ doors: () => ['nonsense'] })).rejects.toThrow(/nonsense/);
+});
+
+test('the doors that an application gives see no store of the channel that asks for them', async () => {
+  api.set({ name: 'one', endpoints: [a] });
+  const user = new AsyncLocalStorage<string>();
+  const seen: unknown[] = [];
+  const doors = (): string[] => (seen.push(user.getStore()) > 0 ? [] : ['never']);
+  await user.run('alice', () => watched({ doors }));
+  expect(new Set(seen)).toEqual(new Set([undefined]));
 });
 
 test('a list in several pages is one list', async () => {

@@ -9,6 +9,7 @@ const read = (file: string): string => readFileSync(new URL(file, import.meta.ur
 const table = ['context-sites.ts', 'context-sites-of-streams.ts', 'async-context.test.ts'].map(read).join('');
 const shared = read('async-context-shared.test.ts');
 const sockets = read('../socket/async-context.test.ts');
+const discovery = read('../discovery/kubernetes.test.ts');
 const memory = read('../remote-memory/operations.test.ts');
 const workers = ['process/worker-errors.test.ts', 'process/worker-drained.test.ts'].map(read).join('');
 
@@ -37,7 +38,7 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
   // The functions of peersOf().
   on: [shared, 'functions around calls of a server to its clients'],
   once: [shared, 'functions around calls of a server to its clients'],
-  addSockets: [sockets, 'listeners see their own user or nobody'],
+  addSockets: [sockets, 'listeners see their own user or no store'],
   buffer: [sockets, 'buffer: () => {'],
   connect: [sockets, ': connect`'],
   createServer: [sockets, 'server: connection'],
@@ -46,6 +47,7 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
   close: [sockets, 'server: closed'],
   setTimeout: [sockets, 'timeout`'],
   onWritten: [memory, 'onWritten runs in the root context'],
+  doors: [discovery, 'see no store'],
   onWorkerError: [workers, 'onWorkerError sees no store'],
   onDrained: [workers, 'sees no store of the code that called listenInWorker'],
 };
