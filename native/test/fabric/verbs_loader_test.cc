@@ -46,7 +46,7 @@ TEST(VerbsLoader, ALibraryWithoutTheEntryIsOfAnotherVersion) {
 }
 
 TEST(VerbsLoader, WithoutADeviceOpeningAndListingGiveTheSameReason) {
-  const VerbsReport report = list_verbs_devices(0);
+  const VerbsReport report = list_verbs_devices({});
   if (report.why_none.empty()) GTEST_SKIP() << "not run: this machine has RDMA devices";
   std::string error;
   EXPECT_EQ(open_verbs_device({}, &error), nullptr);
