@@ -89,6 +89,7 @@ test('most programs are run', () => {
     'docs/guides/discovery.md, Kubernetes',
     'docs/guides/discovery.md, etcd',
     'docs/guides/load-balancing.md, Health checks',
+    'docs/guides/load-balancing.md, Several addresses of one server',
     'docs/guides/load-balancing.md, Weights that servers report',
     'docs/guides/load-balancing.md, Send calls with the same key to the same server',
     'docs/guides/load-balancing.md, Your own resolver',
