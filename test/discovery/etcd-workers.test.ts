@@ -53,7 +53,7 @@ async function threadOf(channel: Channel): Promise<number> {
 test('a group is one server, whose workers all get calls', async () => {
   const { group } = await registered();
   expect(await listed()).toEqual([group.address]);
-  // The system chooses the worker of each connection, so that both of one channel may be with the same worker.
+  // The system chooses the worker of each connection, so two connections may be with the same worker.
   const seen = new Set<number>();
   await eventually(async () => {
     const { channel } = channelTo(resolver());
