@@ -121,8 +121,8 @@ describe('a channel', () => {
     const serviceConfig: ServiceConfig = { healthCheckConfig: { serviceName: 'a.B' } };
     const { client, states } = await open({ serviceConfig, healthCheck: healthCheck('a.C') });
     const who = new Set<string>();
-    // The policy chooses at random, and eight calls went to one server in one run of a hundred.
-    for (let i = 0; i < 100; ++i) who.add((await client.fetch({})).text!);
+    // A server gets calls once it has answered about its health.
+    while (who.size < 2) who.add((await client.fetch({})).text!);
     expect([...who].sort()).toEqual(['a:1', 'b:1']);
     expect(states()).toBe('ready ready');
   });
