@@ -1,7 +1,6 @@
 /**
- * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address. An IPv4 address is
- * ::ffff:a.b.c.d.
- * Pure functions.
+ * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address. An IPv4 address has the form
+ * ::ffff:a.b.c.d in it. These are pure functions, for both handshakes (rails.ts), on any thread.
  */
 import { isIPv4 } from 'node:net';
 
