@@ -19,7 +19,7 @@ import { errorsOf, lineOf, type Second, tableOf } from './table.ts';
 /** The pause between two events, in ms, in which the fleet is whole. */
 const quietMs = 200;
 
-/** Of ten events one kills a server and one cuts it off. The others are a deployment. */
+/** One event in ten kills a server, and one cuts a server off. The others roll a server, as a deployment. */
 async function happen(fleet: Fleet, n: number, cutMs: number): Promise<string> {
   const name = fleet.names[n % fleet.names.length]!;
   if (n % 10 === 4) {
