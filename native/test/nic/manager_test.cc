@@ -81,7 +81,8 @@ TEST_F(ByManager, TheEndOfOneSideEndsTheOther) {
 }
 
 TEST_F(ByManager, AListenerThatHasGoneIsNamed) {
-  const auto cq = devices_[0]->create_cq(16), other = devices_[1]->create_cq(16);
+  const auto cq = devices_[0]->create_cq(16);
+  auto other = devices_[1]->create_cq(16);
   std::string error;
   auto client = devices_[0]->create_qp(*cq, {.send_wr_max = 16, .recv_wr_max = 16}, &error);
   auto server =
@@ -89,6 +90,7 @@ TEST_F(ByManager, AListenerThatHasGoneIsNamed) {
   ASSERT_NE(server, nullptr) << error;
   const auto address = server->local_address();
   server.reset();
+  other.reset();  // A completion queue ends before its device.
   devices_[1].reset();
   ASSERT_EQ(client->connect(address), "");
   fabric::Wc none[1];
