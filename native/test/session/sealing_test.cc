@@ -118,17 +118,29 @@ TEST_P(Sealed, FramesThatAreChangedCutRepeatedOrMovedAreFound) {
   }
 }
 
+/// Returns the length of the first frame shorter than a tag that was opened, or the length of a tag.
+int first_short_frame_opened(seal::Cipher cipher) {
+  std::uint32_t bytes = 0;
+  for (; bytes < seal::kTagBytes; ++bytes) {
+    Ends ends = make_ends(cipher);
+    Bytes frame = sealed_frame(*ends.from, Bytes(48));
+    if (ends.to->open_frame(frame.data(), bytes).has_value()) break;
+  }
+  return static_cast<int>(bytes);
+}
+
 /// This test runs in a separate process: code that removes the tag from such a frame would decrypt four
 /// gigabytes, and crash.
 TEST_P(Sealed, FramesShorterThanATagAreRefusedAndTakeNoNumber) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
+  // One child process tries all lengths, because with sanitizers each fork takes seconds. Its exit code is
+  // the first length that was not refused.
+  EXPECT_EXIT(std::exit(first_short_frame_opened(GetParam())), testing::ExitedWithCode(seal::kTagBytes), "");
+  if (testing::Test::HasFailure()) return;
   for (std::uint32_t bytes = 0; bytes < seal::kTagBytes; ++bytes) {
     SCOPED_TRACE(bytes);
     Ends ends = make_ends(GetParam());
     Bytes frame = sealed_frame(*ends.from, Bytes(48));
-    EXPECT_EXIT(std::exit(ends.to->open_frame(frame.data(), bytes).has_value() ? 1 : 0),
-                testing::ExitedWithCode(0), "");
-    if (testing::Test::HasFailure()) return;
     Bytes short_frame(frame.begin(), frame.begin() + bytes);
     EXPECT_FALSE(opened(*ends.to, short_frame));
     EXPECT_EQ(opened(*ends.to, frame), 48u);
