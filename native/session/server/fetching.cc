@@ -7,13 +7,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "session/server/status.h"
+
 namespace rdma_rpc::session {
 
 namespace ev = boundary::ev;
-
-namespace {
-constexpr std::uint32_t kResourceExhausted = 8;
-}  // namespace
 
 void ServerEndpoint::wait_to_fetch(std::uint32_t slot) {
   const std::uint32_t word = wire::call_word(slot, calls_[slot].generation);

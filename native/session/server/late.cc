@@ -5,15 +5,11 @@
 #include <string>
 
 #include "session/server/server_endpoint.h"
+#include "session/server/status.h"
 
 namespace rdma_rpc::session {
 
 namespace {
-constexpr std::uint32_t kDeadlineExceeded = 4;
-constexpr std::uint32_t kResourceExhausted = 8;
-
-std::string within(std::uint64_t ns) { return " within " + std::to_string(ns / 1'000'000'000) + " s"; }
-
 /// Describes in an error text the least that a peer must move, as AnswersUnderWay and ReadsUnderWay compute
 /// it.
 std::string less_than(const char* of) {

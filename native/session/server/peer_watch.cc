@@ -5,9 +5,7 @@
 
 namespace rdma_rpc::session {
 
-namespace {
 std::string within(std::uint64_t ns) { return " within " + std::to_string(ns / 1'000'000'000) + " s"; }
-}  // namespace
 
 void PeerWatch::begins(const ServerCall& call) {
   ++waiting_;

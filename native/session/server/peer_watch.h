@@ -17,6 +17,9 @@
 
 namespace rdma_rpc::session {
 
+/// Returns the time as the part " within 5 s" of an error text.
+std::string within(std::uint64_t ns);
+
 class PeerWatch {
  public:
   explicit PeerWatch(Link& link) : link_(link), shared_(link.shared()), reads_(link.shared().flow) {}

@@ -4,17 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "session/server/status.h"
+
 namespace rdma_rpc::session {
 
 using boundary::Event;
 using boundary::EvKind;
 namespace ev = boundary::ev;
-
-namespace {
-constexpr std::uint32_t kDeadlineExceeded = 4;
-constexpr std::uint32_t kResourceExhausted = 8;
-constexpr std::uint32_t kInternal = 13;
-}  // namespace
 
 void ServerEndpoint::on_request(const wire::Frame& frame, const std::byte* data, ReceiveSlot receive_slot) {
   const wire::Header& header = frame.header;

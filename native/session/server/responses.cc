@@ -6,15 +6,12 @@
 #include <utility>
 
 #include "session/link/bulk_memory.h"
+#include "session/server/status.h"
 
 namespace rdma_rpc::session {
 
 using boundary::Reason;
 namespace sub = boundary::sub;
-
-namespace {
-constexpr std::uint32_t kResourceExhausted = 8;
-}  // namespace
 
 void ServerEndpoint::submit(const std::int32_t* words) {
   const auto word = static_cast<std::uint32_t>(words[sub::call]);

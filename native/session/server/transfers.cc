@@ -5,14 +5,11 @@
 #include <cstring>
 #include <utility>
 
+#include "session/server/status.h"
+
 namespace rdma_rpc::session {
 
 namespace ev = boundary::ev;
-
-namespace {
-constexpr std::uint8_t kResourceExhausted = 8;
-constexpr std::uint8_t kInternal = 13;
-}  // namespace
 
 void Transfers::join(Bulk kind, std::uint32_t slot) {
   const bool reads = kind == Bulk::read;

@@ -10,10 +10,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fabric/verbs/address/ip_address.h"
+
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 /// Layout of a hardware address of IP over InfiniBand: queue pair number and flags, then the GID.
 constexpr std::size_t kInfinibandBytes = 20, kInfinibandGid = 4;
 
@@ -21,8 +22,8 @@ using Bytes = std::array<std::uint8_t, 16>;
 
 Bytes mapped(const in_addr& ipv4) {
   Bytes bytes{};
-  std::memcpy(bytes.data(), kMapped, sizeof kMapped);
-  std::memcpy(bytes.data() + sizeof kMapped, &ipv4, sizeof ipv4);
+  std::ranges::copy(kMappedPrefix, bytes.begin());
+  std::memcpy(bytes.data() + kMappedPrefix.size(), &ipv4, sizeof ipv4);
   return bytes;
 }
 
@@ -100,13 +101,15 @@ std::optional<Interface> interface_with(const std::string& address) {
 std::string gid_text(const std::uint8_t* gid) {
   char text[INET6_ADDRSTRLEN] = "";
   if (is_mapped_ipv4(gid)) {
-    ::inet_ntop(AF_INET, gid + sizeof kMapped, text, sizeof text);
+    ::inet_ntop(AF_INET, gid + kMappedPrefix.size(), text, sizeof text);
   } else {
     ::inet_ntop(AF_INET6, gid, text, sizeof text);
   }
   return text;
 }
 
-bool is_mapped_ipv4(const std::uint8_t* gid) { return std::memcmp(gid, kMapped, sizeof kMapped) == 0; }
+bool is_mapped_ipv4(const std::uint8_t* gid) {
+  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), gid);
+}
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -11,13 +11,9 @@
 #include <cstring>
 
 namespace rdma_rpc::fabric::verbs {
-namespace {
-
-constexpr std::array<std::uint8_t, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-}  // namespace
-
-bool IpAddress::is_ipv4() const { return std::equal(kMapped.begin(), kMapped.end(), bytes.begin()); }
+bool IpAddress::is_ipv4() const {
+  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), bytes.begin());
+}
 
 bool IpAddress::is_host() const {
   if (is_ipv4()) return bytes[12] != 0 && bytes[12] != 127 && bytes[12] < 224;
@@ -31,7 +27,7 @@ sockaddr_storage to_sockaddr(const IpAddress& address) {
     auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
     v4->sin_family = AF_INET;
     v4->sin_port = htons(address.port);
-    std::memcpy(&v4->sin_addr, address.bytes.data() + kMapped.size(), sizeof v4->sin_addr);
+    std::memcpy(&v4->sin_addr, address.bytes.data() + kMappedPrefix.size(), sizeof v4->sin_addr);
   } else {
     auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
     v6->sin6_family = AF_INET6;
@@ -46,8 +42,8 @@ IpAddress from_sockaddr(const sockaddr& from) {
   IpAddress address;
   if (from.sa_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(from);
-    std::copy(kMapped.begin(), kMapped.end(), address.bytes.begin());
-    std::memcpy(address.bytes.data() + kMapped.size(), &v4.sin_addr, sizeof v4.sin_addr);
+    std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), address.bytes.begin());
+    std::memcpy(address.bytes.data() + kMappedPrefix.size(), &v4.sin_addr, sizeof v4.sin_addr);
     address.port = ntohs(v4.sin_port);
   } else if (from.sa_family == AF_INET6) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(from);
@@ -61,7 +57,7 @@ IpAddress from_sockaddr(const sockaddr& from) {
 std::string to_string(const IpAddress& address) {
   char ip[INET6_ADDRSTRLEN] = "";
   const bool v4 = address.is_ipv4();
-  ::inet_ntop(v4 ? AF_INET : AF_INET6, address.bytes.data() + (v4 ? kMapped.size() : 0), ip, sizeof ip);
+  ::inet_ntop(v4 ? AF_INET : AF_INET6, address.bytes.data() + (v4 ? kMappedPrefix.size() : 0), ip, sizeof ip);
   char text[INET6_ADDRSTRLEN + 16];
   std::snprintf(text, sizeof text, address.port == 0 ? "%s" : v4 ? "%s:%u" : "[%s]:%u", ip, address.port);
   return text;

@@ -11,6 +11,9 @@
 
 namespace rdma_rpc::fabric::verbs {
 
+/// The first bytes of an IPv4 address in the form of an IPv6 address (RFC 4291, section 2.5.5.2).
+inline constexpr std::array<std::uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
 struct IpAddress {
   std::array<std::uint8_t, 16> bytes{};  ///< IPv6; IPv4 as ::ffff:a.b.c.d, which is also its form in a GID
   std::uint16_t port = 0;

@@ -17,7 +17,7 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::size_t kRemovalStackBytes = 64 * 1024;
 
 /// The devices that this process has used before, and the thread that waits for their removal. The object is
 /// never destroyed, because a waiting thread cannot be joined at exit.
@@ -47,7 +47,7 @@ class Watch {
 
  private:
   bool start() {
-    running_ = start_detached(kStackBytes, [this] {
+    running_ = start_detached(kRemovalStackBytes, [this] {
                  for (;;) wait();
                }) == 0;
     return running_;

@@ -15,7 +15,7 @@ namespace {
 
 /// The LID that rdma_cm gives to all groups on Ethernet, where it means nothing.
 constexpr std::uint16_t kLidOnEthernet = 0xc000;
-constexpr std::size_t kIpv4 = 12;  // offset in a GID
+constexpr std::size_t kIpv4InGid = 12;  // offset in a GID
 
 /// Makes the host a member of the group on the port's network interface.
 UniqueFd become_member(const Port& port, const ibv_gid& group) {
@@ -25,8 +25,8 @@ UniqueFd become_member(const Port& port, const ibv_gid& group) {
   int result = 0;
   if (ipv4) {
     ip_mreqn request{};
-    std::memcpy(&request.imr_multiaddr, &group.raw[kIpv4], sizeof request.imr_multiaddr);
-    std::memcpy(&request.imr_address, &port.address.gid[kIpv4], sizeof request.imr_address);
+    std::memcpy(&request.imr_multiaddr, &group.raw[kIpv4InGid], sizeof request.imr_multiaddr);
+    std::memcpy(&request.imr_address, &port.address.gid[kIpv4InGid], sizeof request.imr_address);
     request.imr_ifindex = static_cast<int>(port.interface);
     result = ::setsockopt(socket.get(), IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request);
   } else {

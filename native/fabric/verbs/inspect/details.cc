@@ -12,12 +12,6 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 /// Returns a GUID in the form of ibv_devinfo, such as 0002:c903:0010:24d5.
 std::string guid_text(__be64 guid) {
   const std::uint64_t value = be64toh(guid);

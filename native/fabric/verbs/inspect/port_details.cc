@@ -7,13 +7,14 @@
 #include <iterator>
 
 namespace rdma_rpc::fabric::verbs {
-namespace {
 
-std::string hex(std::uint32_t value) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%x", value);
+std::string hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
   return text;
 }
+
+namespace {
 
 std::string mtu_text(ibv_mtu mtu) { return std::to_string(128u << mtu); }
 

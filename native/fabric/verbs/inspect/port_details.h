@@ -3,9 +3,15 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+#include <string>
+
 #include "fabric/verbs_inspection.h"
 
 namespace rdma_rpc::fabric::verbs {
+
+/// Returns the number in the form 0x1f.
+std::string hex(std::uint64_t value);
 
 /// Returns the port without attributes when they cannot be queried.
 VerbsPortDetails describe_port(ibv_context* device, std::uint8_t number);
