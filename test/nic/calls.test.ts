@@ -1,6 +1,6 @@
 /**
  * The runtime over NICs of our own making: calls of all four kinds and all sizes on NICs with windows,
- * without windows, and without shared receives; clients that are ended; and hosts with several devices.
+ * without windows, and without shared receives, and clients that are ended.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { needs, whyNot } from '../needs.ts';
@@ -26,12 +26,4 @@ test.each([
 
 test.each(['mlx5', 'irdma'])('on %s, a server outlives clients that end in their calls', async (profile) => {
   expect(await runOnNics('kills', `${profile},${profile}`)).toEqual({ wrong: [], aborted: 5 });
-});
-
-test.each([
-  ['the second of each', ['10.1.0.1', '10.2.0.1', '10.3.0.2', '10.2.0.2'], 'nic1'],
-  ['the first and the second', ['10.2.0.1', '10.1.0.1', '10.3.0.2', '10.2.0.2'], 'nic0'],
-])('the devices of one network connect: %s', async (_, addresses, device) => {
-  const nics = addresses.map((address) => `mlx5@${address}/16`).join(',');
-  expect(await runOnNics('rails', nics)).toEqual({ wrong: [], device, number: 1 });
 });

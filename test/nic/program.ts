@@ -14,6 +14,7 @@ import {
   type Server,
   stats,
 } from 'rdma-rpc';
+import { changedWay } from '../control/changing-relay.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { compiled } from '../runtime/process/processes.ts';
@@ -102,16 +103,34 @@ async function kills(): Promise<object> {
   return { wrong, aborted: log.aborted.length };
 }
 
-/** Connects where each side has several devices, of which one pair has a common network. */
-async function rails(): Promise<object> {
+/**
+ * Connects where each side has several devices. Returns the devices of both ends, or the error of a call, and
+ * the number of attaches of the client. With `older`, the server's welcome is as of an older release, which
+ * names no GIDs.
+ */
+async function rails(older = false): Promise<object> {
   const { server, address } = await serve(on('nic2,nic3'));
-  const channel = createChannel(address, on('nic0,nic1'));
-  const wrong = await wrongCalls(channel);
-  const { device } = channel.session!;
-  const [of] = await Promise.all([createClient(EchoDefinition, channel).echo({ number: 1 })]);
+  let attaches = 0;
+  const way = await changedWay(address, (frame) => {
+    if (frame.type === 'attach') ++attaches;
+    return frame.type === 'welcome' && older ? { ...frame, gids: undefined } : frame;
+  });
+  const channel = createChannel(way.address, on('nic0,nic1'));
+  const error = await createClient(EchoDefinition, channel)
+    .echo({ number: 1 })
+    .then(
+      () => undefined,
+      ({ message }: Error) => message,
+    );
+  const reached = async () => ({
+    wrong: await wrongCalls(channel),
+    devices: [channel.session!, ...server.sessions].map(({ device }) => device),
+  });
+  const result = error === undefined ? await reached() : { error };
   await channel.close();
   await server.shutdown();
-  return { wrong, device, number: of.number };
+  await way.end();
+  return { ...result, attaches };
 }
 
 /** Median time of a call with that number of bytes each way, in us. */
@@ -137,5 +156,11 @@ async function times(): Promise<object> {
   return { exposure, medians };
 }
 
-const scenarios: Readonly<Record<string, () => Promise<object>>> = { calls, kills, rails, times };
+const scenarios: Readonly<Record<string, () => Promise<object>>> = {
+  calls,
+  kills,
+  rails: () => rails(),
+  olderRails: () => rails(true),
+  times,
+};
 console.log(JSON.stringify(await scenarios[process.argv[2]!]!()));
