@@ -46,8 +46,8 @@ test('SIGTERM drains, and metrics count', async () => {
   socket.write('two');
   expect(String(((await once(socket, 'data')) as [Buffer])[0])).toBe('two');
   socket.end();
-  expect(await near.exit).toBe(0);
-  expect(await far.exit).toBe(0);
+  expect(await lost(socket)).toBe('end');
+  expect([await near.exit, await far.exit]).toEqual([0, 0]);
   await echo.close();
 });
 
@@ -71,5 +71,9 @@ test('a killed far end is a reset, and a restarted one serves again', async () =
   second.destroy();
   for (const each of [near, again]) each.child.kill('SIGTERM');
   expect([await near.exit, await again.exit]).toEqual([0, 0]);
+  await near.closed;
+  expect(near.lines.filter((line) => /^(connection lost|not connected): /.test(line))[0]).toMatch(
+    /^connection lost: /,
+  );
   await echo.close();
 });
