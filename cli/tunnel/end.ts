@@ -50,7 +50,10 @@ export async function listeningEnd(
       await closed;
       await carriers.close();
     },
-    destroy: () => programs.destroy(),
+    destroy: () => {
+      programs.destroy();
+      carriers.destroy();
+    },
   };
 }
 
