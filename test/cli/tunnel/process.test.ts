@@ -19,6 +19,7 @@ test('wrong flags are explained', async () => {
     [['--to', 'a:1'], /either --listen.* or --serve/],
     [['--to', 'a:1', '--listen', 'b:1', '--serve', 'c:1'], /either --listen.* or --serve/],
     [['--to', 'a:1', '--listen', 'b:1', '--allow', 'x'], /--allow is for --serve/],
+    [['--to', 'nowhere', '--serve', 'b:1'], /address "nowhere"/],
     [['--to', 'a:1', '--serve', 'b:1', '--tls'], /--tls is for --listen/],
     [['--to', 'a:1', '--serve', 'b:1', '--cert', 'x'], /--cert needs --key/],
   ] as const) {
