@@ -44,6 +44,8 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   #waiting: ((result: Next) => void) | undefined;
   #scheduled = false;
   #draining = false;
+  /** True when the stream takes no more messages. Messages of the other side may still come. */
+  #stopped = false;
   #over = false;
   /** True when the other side has accepted the stream. */
   open = false;
@@ -107,13 +109,13 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   // --- outgoing frames
 
   send(kind: number, connection: number, value = 0): void {
-    if (this.#over) return;
+    if (this.#stopped) return;
     this.#writer.add(kind, connection, value);
     this.#schedule();
   }
 
   sendData(connection: number, bytes: Uint8Array): void {
-    if (this.#over) return;
+    if (this.#stopped) return;
     this.#writer.data(connection, bytes);
     this.#schedule();
   }
@@ -131,9 +133,20 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     });
   }
 
+  /**
+   * The stream takes no more messages. Connections go on, because the last messages of the other side, with
+   * the ends of connections, may still have to be read.
+   */
   return(): Promise<Next> {
-    this.#end(undefined);
+    this.#stop();
+    this.#options.onAway?.();
     return Promise.resolve(done);
+  }
+
+  #stop(): void {
+    this.#stopped = true;
+    this.#waiting?.(done);
+    this.#waiting = undefined;
   }
 
   /** Sends at the end of the event-loop iteration, when all readable sockets have been read. */
@@ -216,8 +229,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   #end(error: unknown): void {
     if (this.#over) return;
     this.#over = true;
-    this.#waiting?.(done);
-    this.#waiting = undefined;
+    this.#stop();
     const cause = error instanceof Error ? error : new Error('the other end of the tunnel is gone');
     for (const conduit of this.#conduits.values()) if (!conduit.isComplete) conduit.lose(cause, !this.open);
     this.#options.onOver(error);

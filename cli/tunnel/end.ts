@@ -50,7 +50,10 @@ export async function listeningEnd(
       await closed;
       await carriers.close();
     },
-    destroy: () => programs.destroy(),
+    destroy: () => {
+      programs.destroy();
+      carriers.destroy();
+    },
   };
 }
 
@@ -67,6 +70,8 @@ export async function servingEnd(
   const server = createServer({ streamsMax, ...options });
   server.add(TunnelsDefinition, {
     carry: (frames, context) => {
+      // The listening end sees only headers that are not empty.
+      context.header.set('tunnel', '1');
       context.sendHeader();
       const carrier: Carrier = new Carrier({
         counts,

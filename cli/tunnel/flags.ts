@@ -1,6 +1,7 @@
 /** Flags of `rdma-rpc tunnel`, and the options of channels and servers that they set. */
 import { type Command, InvalidArgumentError, Option } from '#commander';
 import type { ChannelOptions } from '../../runtime/client/channel-options.ts';
+import { parseAddress } from '../../runtime/control/socket/address.ts';
 import { type ServerTls, tlsFiles } from '../../runtime/control/tls/tls-options.ts';
 import { type Fabric, fabricNames } from '../../runtime/fabrics.ts';
 import type { ServerOptions } from '../../runtime/server/server-options.ts';
@@ -60,6 +61,7 @@ export function withTunnelFlags(command: Command): Command {
 export function checkFlags({
   listen,
   serve,
+  to,
   allow,
   tls,
   servername,
@@ -70,6 +72,7 @@ export function checkFlags({
     throw new TypeError('give either --listen, where the programs are, or --serve, where the server is');
   if (listen !== undefined && allow.length > 0) throw new TypeError('--allow is for --serve');
   if (serve === undefined) return;
+  parseAddress(to);
   const wrong = tls === true ? '--tls' : servername ? '--servername' : identity ? '--identity' : '';
   if (wrong !== '')
     throw new TypeError(`${wrong} is for --listen; with --serve give --cert and --key, or --psk-file`);

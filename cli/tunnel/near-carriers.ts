@@ -16,7 +16,8 @@ export class NearCarriers {
   readonly #open: () => Channel;
   readonly #counts: RelayCounts;
   readonly #report: Report;
-  readonly #carriers = new Map<Carrier, Channel>();
+  /** Each carrier with what `close()` needs of it. */
+  readonly #carriers = new Map<Carrier, { readonly channel: Channel; readonly over: Promise<void> }>();
   #current: Carrier | undefined;
   /** The channel for the first carrier. */
   #spare: Channel | undefined;
@@ -34,8 +35,23 @@ export class NearCarriers {
     this.#current.carry(program);
   }
 
+  /**
+   * Ends the carriers, when all connections are closed. Resolves when the other side has all that was sent,
+   * because the last bytes of a connection may still be on their way.
+   */
   async close(): Promise<void> {
-    await Promise.all([...this.#carriers.values(), this.#spare].map((channel) => channel?.close()));
+    for (const [carrier, { channel }] of this.#carriers) {
+      carrier.drain();
+      // Nothing has gone through a carrier that the other side has not accepted, and perhaps it never will.
+      if (!carrier.open) void channel.close();
+    }
+    await Promise.all([...this.#carriers.values()].map(({ over }) => over));
+    await this.#spare?.close();
+  }
+
+  /** Ends the carriers at once. */
+  destroy(): void {
+    for (const { channel } of this.#carriers.values()) void channel.close();
   }
 
   /**
@@ -48,17 +64,17 @@ export class NearCarriers {
       counts: this.#counts,
       report: this.#report,
       onAway: () => this.#leave(carrier),
-      onOver: () => {
-        this.#leave(carrier);
-        this.#carriers.delete(carrier);
-        void channel.close();
-      },
+      onOver: () => this.#leave(carrier),
     });
-    this.#carriers.set(carrier, channel);
     const onHeader = (): void => {
       carrier.open = true;
     };
-    void carrier.read(createClient(TunnelsDefinition, channel).carry(carrier, { onHeader }));
+    const over = carrier.read(createClient(TunnelsDefinition, channel).carry(carrier, { onHeader }));
+    const closed = over.then(() => {
+      this.#carriers.delete(carrier);
+      return channel.close();
+    });
+    this.#carriers.set(carrier, { channel, over: closed });
     return carrier;
   }
 

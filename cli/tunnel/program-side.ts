@@ -1,6 +1,14 @@
 /** The sockets between the tunnel and programs: TCP or unix sockets of `node:net`. Used by both ends. */
-import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
-import { boundAddress, parseAddress } from '../../runtime/control/socket/address.ts';
+import {
+  connect,
+  createServer,
+  type ListenOptions,
+  type NetConnectOpts,
+  type Server,
+  type Socket,
+} from 'node:net';
+import { boundAddress, formatAddress, parseAddress } from '../../runtime/control/socket/address.ts';
+import { UnixPath } from '../../runtime/control/socket/unix-path.ts';
 
 /**
  * Bytes that each socket of the tunnel may buffer. A large buffer lets a socket read many bytes at once after
@@ -18,25 +26,31 @@ export function connectTo(address: string): Socket {
   return connect({ ...options, ...to });
 }
 
-/** Listens for programs. Resolves with the server and the bound address. Rejects when it cannot listen. */
-export function listenOn(
+/**
+ * Listens for programs. Resolves with the server and the bound address. Rejects when it cannot listen. At a
+ * unix path it replaces the socket of a tunnel that was killed, and no other file.
+ */
+export async function listenOn(
   address: string,
   onConnection: (socket: Socket) => void,
 ): Promise<{ readonly server: Server; readonly bound: string }> {
   const parsed = parseAddress(address);
   const server = createServer(options, onConnection);
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(
-      parsed.kind === 'unix'
-        ? { path: parsed.path }
-        : { host: parsed.host, port: parsed.port, backlog: 1024 },
-      () => {
+  const listen = (at: ListenOptions): Promise<void> =>
+    new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ ...at, backlog: 1024 }, () => {
         server.off('error', reject);
-        resolve({ server, bound: boundAddress(server.address()) });
-      },
-    );
-  });
+        resolve();
+      });
+    });
+  if (parsed.kind === 'tcp') {
+    await listen({ host: parsed.host, port: parsed.port });
+    return { server, bound: boundAddress(server.address()) };
+  }
+  const taken = await UnixPath.take(parsed.path, (path) => listen({ path }));
+  server.once('close', () => taken.release());
+  return { server, bound: formatAddress(parsed) };
 }
 
 /** A socket of `node:net`, or of `rdma-rpc/socket`. */

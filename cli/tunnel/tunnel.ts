@@ -73,12 +73,13 @@ function drained(end: TunnelEnd, graceMs: number, open: () => number): Promise<v
         return;
       }
       draining = true;
-      console.error(`${signal}: taking no more connections; ${open()} open`);
       const late = setTimeout(() => end.destroy(), graceMs);
       void end.drain().then(() => {
         clearTimeout(late);
         resolve();
       });
+      // The line is printed when it has become true.
+      console.error(`${signal}: taking no more connections; ${open()} open`);
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
   });

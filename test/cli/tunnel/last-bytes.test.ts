@@ -1,6 +1,6 @@
 /**
  * The stream between the ends of a tunnel ends, as it does when one of them drains, while a program has not
- * taken its last bytes.
+ * taken its last bytes, or while the last messages have not been read.
  */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -47,4 +47,38 @@ test('a connection that the other side has not ended is broken', async () => {
   const counts = await endWith(program, false);
   expect(program.destroyed).toBe(true);
   expect(counts.broken).toBe(1);
+});
+
+test('frames that arrived before the stream ended are read, although the stream takes no more', async () => {
+  const program = new SlowProgram();
+  const counts = newCounts();
+  let over: unknown = 'not over';
+  const carrier = new Carrier({
+    counts,
+    report: () => undefined,
+    onOver: (error) => {
+      over = error;
+    },
+  });
+  carrier.open = true;
+  carrier.carry(program as unknown as Socket);
+  program.push(null);
+  await once(program.resume(), 'end');
+  const writer = new FrameWriter();
+  writer.data(1, Buffer.from('the last bytes'));
+  writer.add(Kind.fin, 1);
+  // A stream that has ended stops its requests at once, and its reader gets the last responses afterwards.
+  await carrier.return();
+  expect(over).toBe('not over');
+  const closed = once(program, 'close');
+  await carrier.read(
+    (async function* () {
+      yield { parts: writer.take().map((part) => Buffer.from(part)) };
+    })(),
+  );
+  expect(over).toBe(undefined);
+  program.takes[0]!();
+  await closed;
+  expect(program.errored).toBe(null);
+  expect(counts.broken).toBe(0);
 });

@@ -19,6 +19,7 @@ test('wrong flags are explained', async () => {
     [['--to', 'a:1'], /either --listen.* or --serve/],
     [['--to', 'a:1', '--listen', 'b:1', '--serve', 'c:1'], /either --listen.* or --serve/],
     [['--to', 'a:1', '--listen', 'b:1', '--allow', 'x'], /--allow is for --serve/],
+    [['--to', 'nowhere', '--serve', 'b:1'], /address "nowhere"/],
     [['--to', 'a:1', '--serve', 'b:1', '--tls'], /--tls is for --listen/],
     [['--to', 'a:1', '--serve', 'b:1', '--cert', 'x'], /--cert needs --key/],
   ] as const) {
@@ -46,8 +47,8 @@ test('SIGTERM drains, and metrics count', async () => {
   socket.write('two');
   expect(String(((await once(socket, 'data')) as [Buffer])[0])).toBe('two');
   socket.end();
-  expect(await near.exit).toBe(0);
-  expect(await far.exit).toBe(0);
+  expect(await lost(socket)).toBe('end');
+  expect([await near.exit, await far.exit]).toEqual([0, 0]);
   await echo.close();
 });
 
@@ -71,5 +72,9 @@ test('a killed far end is a reset, and a restarted one serves again', async () =
   second.destroy();
   for (const each of [near, again]) each.child.kill('SIGTERM');
   expect([await near.exit, await again.exit]).toEqual([0, 0]);
+  await near.closed;
+  expect(near.lines.filter((line) => /^(connection lost|not connected): /.test(line))[0]).toMatch(
+    /^connection lost: /,
+  );
   await echo.close();
 });

@@ -13,6 +13,8 @@ export interface Running {
   readonly bound: string;
   readonly lines: string[];
   readonly exit: Promise<number | null>;
+  /** Resolves when all lines have been read. */
+  readonly closed: Promise<unknown>;
 }
 
 /** Starts an end, and resolves when it is ready. */
@@ -21,13 +23,15 @@ export async function start(...args: string[]): Promise<Running> {
   onTestFinished(() => void child.kill('SIGKILL'));
   const exit = once(child, 'exit').then(([code]) => code as number | null);
   const lines: string[] = [];
+  const output = createInterface(child.stderr!);
+  const closed = once(output, 'close');
   const bound = await new Promise<string>((resolve, reject) => {
-    createInterface(child.stderr!).on('line', (line) => {
+    output.on('line', (line) => {
       lines.push(line);
       const found = /^(?:serving|listening) on (\S+),/.exec(line);
       if (found !== null) resolve(found[1]!);
     });
     void exit.then(() => reject(new Error(lines.join('\n'))));
   });
-  return { child, bound, lines, exit };
+  return { child, bound, lines, exit, closed };
 }

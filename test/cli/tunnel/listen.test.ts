@@ -1,0 +1,72 @@
+/** Where the listening end of a tunnel accepts programs: what it replaces, and what it refuses with a reason. */
+import { once } from 'node:events';
+import { existsSync, linkSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
+import { listenOn } from '../../../cli/tunnel/program-side.ts';
+import { dialTo, program, tunnelTo } from './ends.ts';
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'tunnel-listen-'));
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+async function listening(at: string | number): Promise<Server> {
+  const server = createServer().listen(at);
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return server;
+}
+
+const refusal = (address: string): Promise<NodeJS.ErrnoException> =>
+  listenOn(address, () => undefined).then(
+    () => new Error('it listens'),
+    (error: NodeJS.ErrnoException) => error,
+  );
+
+test('the socket of a dead process is replaced, and removed in the end', async () => {
+  const path = join(folder(), 'stale');
+  const server = await listening(`${path}.old`);
+  // A closed server removes only the name to which it was bound.
+  linkSync(`${path}.old`, path);
+  server.close();
+  await once(server, 'close');
+  const hello = await program((socket) => socket.end('hello'));
+  const tunnel = await tunnelTo(hello.address, `unix:${path}`);
+  expect(tunnel.near.bound).toBe(`unix:${path}`);
+  expect(await text(dialTo(tunnel.near.bound))).toBe('hello');
+  await tunnel.close();
+  await hello.close();
+  expect(existsSync(path)).toBe(false);
+});
+
+test('the socket of a living process stays', async () => {
+  const path = join(folder(), 'taken');
+  await listening(path);
+  expect(await refusal(`unix:${path}`)).toMatchObject({
+    code: 'EADDRINUSE',
+    message: expect.stringContaining('another process listens there') as string,
+  });
+  dialTo(`unix:${path}`).destroy();
+});
+
+test('another file stays', async () => {
+  const path = join(folder(), 'file');
+  writeFileSync(path, 'mine');
+  expect(await refusal(`unix:${path}`)).toMatchObject({ code: 'EEXIST' });
+  expect(readFileSync(path, 'utf8')).toBe('mine');
+});
+
+test('a path that is too long, a folder that is missing, and a port that is taken are refused', async () => {
+  const { port } = (await listening(0)).address() as AddressInfo;
+  for (const [address, why] of [
+    [`unix:/${'long'.repeat(30)}`, /bytes/],
+    [`unix:${join(folder(), 'missing', 'x')}`, /ENOENT/],
+    [`0.0.0.0:${port}`, /EADDRINUSE/],
+  ] as const)
+    expect((await refusal(address)).message).toMatch(why);
+});
