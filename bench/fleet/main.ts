@@ -12,7 +12,7 @@ const seed = Number(values.seed);
 const fleet = { seed, clients: 9_900, servers: 100, subset: 10 };
 
 console.log(`seed ${seed}, ${fleet.clients} clients, ${fleet.servers} servers, subsets of ${fleet.subset}\n`);
-for (const downMs of [5_000, 30_000, 120_000]) {
+for (const downMs of [1_500, 2_000, 3_000, 4_000, 5_000, 8_000, 15_000, 30_000, 120_000]) {
   const { perSecond, lost, calls, failed } = regionRestart(fleet, downMs);
   const { fullest, steady } = evenness(perSecond, lost);
   console.log(

@@ -7,7 +7,6 @@ import type { Reporting } from '../../runtime/client/balancing/by-reports.ts';
 import type { Policy } from '../../runtime/client/balancing/policy.ts';
 import { subsetOf } from '../../runtime/client/balancing/subset.ts';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';
-import { backoffAnyFromMs } from '../../runtime/client/connections/limits.ts';
 import { type PolicyName, type PolicySettings, policyOf } from '../../runtime/client/connections/policies.ts';
 import type { Events } from './events.ts';
 
@@ -72,7 +71,7 @@ export class FleetLink implements Reporting {
   constructor(server: FleetServer, chance: Chance) {
     this.server = server;
     // As the endpoints of a channel, with the defaults of its options.
-    this.backoff = new Backoff(50, 10_000, chance, backoffAnyFromMs);
+    this.backoff = new Backoff(50, 10_000, chance, true);
   }
 
   get address(): string {

@@ -91,6 +91,16 @@ const marker = 'RDMA_RPC_FLEET_NAMESPACE';
 /** As root, or as root of a user namespace, which some systems let every user make. */
 const flags = process.getuid?.() === 0 ? ['--net'] : ['--user', '--map-root-user', '--net'];
 
+/** Returns why this user cannot make namespaces and cables here, or '' when it can. */
+export function whyNoNamespaces(): string {
+  const trial = 'ip link add f0 type veth peer name f1 && unshare --net -- true';
+  const { error, status, stderr } = spawnSync('unshare', [...flags, '--', 'sh', '-c', trial], {
+    encoding: 'utf8',
+  });
+  if (error !== undefined) return error.message;
+  return status === 0 ? '' : stderr.trim().split('\n')[0] || `unshare ended with ${status}`;
+}
+
 /**
  * Runs this program again in a network namespace and resolves with its exit code. Resolves with undefined in
  * that namespace, and with the reason where the user cannot make namespaces.
@@ -101,14 +111,14 @@ export async function inNamespace(
 ): Promise<number | string | undefined> {
   if (process.env[marker] !== undefined) {
     run('ip', 'link', 'set', 'lo', 'up');
-    // The process that asked has gone, however it ended.
+    // The process that asked has gone, however it ended. It waits for the end of this one, so its connection
+    // must not keep this process alive, as Node lets every connection do whose end has a listener.
     process.once('disconnect', () => process.exit(1));
+    process.channel?.unref();
     return undefined;
   }
-  const trial = 'ip link add f0 type veth peer name f1 && unshare --net -- true';
-  const tried = spawnSync('unshare', [...flags, '--', 'sh', '-c', trial], { encoding: 'utf8' });
-  if (tried.error !== undefined || tried.status !== 0)
-    return (tried.error?.message ?? tried.stderr).trim().split('\n')[0]!;
+  const why = whyNoNamespaces();
+  if (why !== '') return why;
   const child = spawn('unshare', [...flags, '--', process.execPath, program, ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, [marker]: '1' },

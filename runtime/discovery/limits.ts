@@ -4,10 +4,9 @@ const MiB = 1024 * 1024;
 
 /**
  * Pauses between attempts to reach a registry. The first pause is short, because most failures are a single
- * lost connection. Pauses from `anyFromMs` on are fully random, so that the clients of a restarted registry
- * do not list all at once.
+ * lost connection.
  */
-export const registryPauseMs = { first: 100, max: 5_000, anyFrom: 500 } as const;
+export const registryPauseMs = { first: 100, max: 5_000 } as const;
 /** A watch that lasted this long counts as a success, so the pause after its end is the first one again. */
 export const steadyWatchMs = 5_000;
 /** Time limit of one request to a registry: a list of 1,000 endpoints takes far less. */

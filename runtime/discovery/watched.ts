@@ -36,10 +36,10 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Pauses between attempts to reach a registry. */
+/** Pauses between attempts to reach a registry. They are spread, because all clients lose it together. */
 export const registryBackoff = (): Backoff => {
-  const { first, max, anyFrom } = limits.registryPauseMs;
-  return new Backoff(first, max, Math.random, anyFrom);
+  const { first, max } = limits.registryPauseMs;
+  return new Backoff(first, max, Math.random, true);
 };
 
 /**

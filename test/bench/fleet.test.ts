@@ -25,6 +25,15 @@ test.each([
   },
 );
 
+test.each([1_500, 2_000, 3_000, 4_000, 6_000, 8_000, 11_000, 15_000])(
+  'fewer clients come back evenly, too, after a region was down for %i ms',
+  (downMs) => {
+    const { perSecond, lost } = regionRestart({ seed: downMs, ...fleet, clients: 1_000 }, downMs);
+    const { fullest, steady } = evenness(perSecond, lost);
+    expect(fullest / steady).toBeLessThanOrEqual(2);
+  },
+);
+
 test('the same seed gives the same run', () => {
   const small = { seed: 3, clients: 300, servers: 12, subset: 4 };
   expect(regionRestart(small, 5_000)).toEqual(regionRestart(small, 5_000));

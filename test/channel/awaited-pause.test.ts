@@ -46,12 +46,7 @@ test.each<[string, number, number, number, number[], number]>([
  * Returns the times of the attempts of a client whose calls wait until `deadlineMs`, on a clock of its own.
  */
 function attempts(deadlineMs: number, random: () => number): number[] {
-  const backoff = new Backoff(
-    limits.backoffMs.default,
-    limits.backoffMaxMs.default,
-    random,
-    connectionLimits.backoffAnyFromMs,
-  );
+  const backoff = new Backoff(limits.backoffMs.default, limits.backoffMaxMs.default, random, true);
   const times: number[] = [];
   for (let at = 0; at < deadlineMs; ) {
     times.push(at);

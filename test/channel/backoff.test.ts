@@ -1,9 +1,8 @@
 /**
  * Pauses between attempts: how they grow, and how much of them is random.
  */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';
-import * as connectionLimits from '../../runtime/client/connections/limits.ts';
 import * as limits from '../../runtime/limits.ts';
 import { Random } from '../states/random.ts';
 
@@ -27,17 +26,35 @@ test('a limit below the first pause does not shorten it', () => {
   expect([backoff.next(), backoff.next()].map(Math.round)).toEqual([100, 100]);
 });
 
-test('long pauses of connections grow by 1.8; two are 0 to twice as long, later ones by half', () => {
-  const pauses = (random: number): number[] => {
-    const backoff = new Backoff(800, 10_000, () => random, 1000);
-    const made = Array.from({ length: 6 }, () => Math.round(backoff.next()));
+describe('spread pauses', () => {
+  /** `first` is the number that the first pause is drawn with; the others leave the pauses unchanged. */
+  const pauses = (first: number, firstMs: number, maxMs: number): number[] => {
+    let draws: number[] = [];
+    const random = (): number => draws.shift() ?? 0.5;
+    draws = [first];
+    const backoff = new Backoff(firstMs, maxMs, random, true);
+    const made = Array.from({ length: 5 }, () => Math.round(backoff.next()));
+    draws = [first];
     backoff.reset();
-    expect(Array.from({ length: 6 }, () => Math.round(backoff.next()))).toEqual(made);
+    expect(Array.from({ length: 5 }, () => Math.round(backoff.next()))).toEqual(made);
     return made;
   };
-  expect(pauses(0.5)).toEqual([800, 1280, 2304, 4147, 7465, 10_000]);
-  expect(pauses(0)).toEqual([640, 0, 0, 2074, 3732, 5000]);
-  expect(pauses(1)).toEqual([960, 2560, 4608, 6221, 11_197, 15_000]);
+
+  test.each([
+    [0, [900, 1620, 2916, 5000, 5000]],
+    [0.5, [671, 1207, 2173, 3912, 5000]],
+    [1, [500, 900, 1620, 2916, 5000]],
+  ])('grow by 1.8, after a first one that is drawn with %d', (first, expected) => {
+    expect(pauses(first, 900, 5000)).toEqual(expected);
+  });
+
+  test.each([
+    [0, [0, 900, 900, 900, 900]],
+    [0.25, [225, 900, 900, 900, 900]],
+    [1, [900, 900, 900, 900, 900]],
+  ])('that cannot grow begin with one of any length, drawn with %d', (first, expected) => {
+    expect(pauses(first, 900, 900)).toEqual(expected);
+  });
 });
 
 /**
@@ -49,12 +66,7 @@ function returns(clients: number, awayMs: number): number[] {
   const random = (): number => chance.below(2 ** 32) / 2 ** 32;
   const seconds: number[] = [];
   for (let client = 0; client < clients; client++) {
-    const backoff = new Backoff(
-      limits.backoffMs.default,
-      limits.backoffMaxMs.default,
-      random,
-      connectionLimits.backoffAnyFromMs,
-    );
+    const backoff = new Backoff(limits.backoffMs.default, limits.backoffMaxMs.default, random, true);
     let at = 0;
     while (at < awayMs) at += backoff.next();
     const second = Math.floor((at - awayMs) / 1000);

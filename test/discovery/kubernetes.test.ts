@@ -15,7 +15,7 @@ import { afterwards, channelTo, known, serve, sorted } from './bed.ts';
 vi.mock('../../runtime/discovery/limits.ts', async (original) => ({
   ...(await original<typeof import('../../runtime/discovery/limits.ts')>()),
   registryTimeoutMs: 1000,
-  registryPauseMs: { first: 20, max: 200, anyFrom: 50 },
+  registryPauseMs: { first: 20, max: 200 },
 }));
 
 let api: ApiServer;

@@ -1,6 +1,6 @@
 /**
- * The fleet of examples/fleet at work, with a file and plain processes: servers are rolled, killed and cut
- * off under load, and no call fails.
+ * The fleet of examples/fleet at work, with etcd in network namespaces, and with a file and plain processes:
+ * servers are rolled, killed and cut off under load, no call fails, and the command ends.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -8,26 +8,35 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
+import { whyNoNamespaces } from '../../examples/fleet/hosts.ts';
+import { whyNot } from '../needs.ts';
 
 const program = fileURLToPath(new URL('../../dist/examples/fleet/main.js', import.meta.url));
 const cwd = mkdtempSync(join(tmpdir(), 'fleet-test-'));
 afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
-test.each([{ flags: ['--file', '--plain'], registry: 'a file' }])(
+const namespaces = whyNot('etcd') || whyNoNamespaces();
+
+test.each([
+  { flags: ['--file', '--plain'], cut: 2000, first: 'plain processes', registry: 'a file', why: '' },
+  { flags: [], cut: 1000, first: 'has a network namespace', registry: 'etcd', why: namespaces },
+])(
   'three servers are rolled, cut off and killed: $flags',
-  ({ flags, registry }) => {
+  ({ flags, cut, first, registry, why }, { skip }) => {
+    skip(why !== '', why);
     const page = join(mkdtempSync(join(cwd, 'run-')), 'fleet.html');
-    const sizes = ['--events', '10', '--clients', '4', '--cut', '2000', '--page', page];
-    const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...sizes, ...flags], {
+    const sizes = ['--events', '10', '--clients', '4', '--cut', String(cut), '--page', page];
+    const { status, signal, stdout, stderr } = spawnSync(process.execPath, [program, ...sizes, ...flags], {
       encoding: 'utf8',
       timeout: 240_000,
     });
     expect(stderr).toBe('');
-    expect(stdout).toContain(`registry: ${registry}`);
+    expect(stdout).toContain(first);
+    expect(stdout).toContain(`registry: ${registry}\n`);
     expect(stdout).toMatch(/10 events, \d{3,} calls, seconds with failed calls: 0; see /);
-    for (const event of ['server-0 rolled', 'server-1 was cut off for 2000 ms', 'server-0 killed'])
+    for (const event of ['server-0 rolled', `server-1 was cut off for ${cut} ms`, 'server-0 killed'])
       expect(stdout).toContain(event);
-    expect(status).toBe(0);
+    expect([status, signal]).toEqual([0, null]);
     expect(readFileSync(page, 'utf8')).toContain('server-2');
   },
   300_000,

@@ -1,50 +1,42 @@
 /**
  * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for
- * connections, name resolution, ejected addresses and retried calls. With 20 % jitter, thousands of clients
- * that lost one server at the same moment would still return within a second or two of each other. Therefore
- * long pauses of connections are spread: the first two are fully random, from 0 to twice their mean, after
- * which the attempts of all clients are evenly distributed in time. Later pauses of half to one and a half of
- * their mean keep them so. Fully random ones would not: among the clients that wait at any moment, more would
- * be about to come back soon than late, and those that drew a short pause again and again would come last.
+ * connections, name resolution, registries, ejected addresses and retried calls.
+ *
+ * Thousands of clients that lost one server at the same moment would return together, because 20 % jitter
+ * only blurs the moments at which all of them try. Therefore pauses can be spread: each client draws a first
+ * pause between 1/1.8 of its length and its length, evenly on a logarithmic scale, and then grows it by 1.8.
+ * An attempt of some client then falls into each moment, after short outages as after long ones: the server
+ * is back after any time t, and its clients return between t and 1.8 t. Jitter makes this only a little
+ * longer. When pauses have reached their limit, the attempts of all clients are even over the limit's length.
  */
 
 const factor = 1.6;
 const jitter = 0.2;
-/** How long pauses of connections grow, their jitter, and how many of them are fully random. */
-const spread = { factor: 1.8, jitter: 0.5, fullyRandom: 2 } as const;
+/** How fast spread pauses grow. A larger factor spreads clients over a longer time after an outage. */
+const spreadFactor = 1.8;
 
 export class Backoff {
   readonly #firstMs: number;
   readonly #maxMs: number;
   readonly #random: () => number;
-  readonly #anyFromMs: number;
+  readonly #spread: boolean;
   #ms: number;
-  /** Number of long pauses since the last success. */
-  #long = 0;
 
-  /**
-   * `random` returns a number from 0 to 1, and is given by tests. Pauses of at least `anyFromMs` are spread.
-   */
-  constructor(
-    firstMs: number,
-    maxMs: number,
-    random: () => number = Math.random,
-    anyFromMs = Number.POSITIVE_INFINITY,
-  ) {
+  /** `random` returns a number from 0 to 1, and is given by tests. */
+  constructor(firstMs: number, maxMs: number, random: () => number = Math.random, spread = false) {
     this.#firstMs = firstMs;
     this.#maxMs = Math.max(firstMs, maxMs);
     this.#random = random;
-    this.#anyFromMs = anyFromMs;
-    this.#ms = firstMs;
+    this.#spread = spread;
+    this.#ms = this.#first();
   }
 
   /** Returns the pause before the next attempt, in milliseconds. */
   next(): number {
     const ms = this.#ms;
-    const isLong = ms >= this.#anyFromMs;
-    this.#ms = Math.min(this.#maxMs, ms * (isLong ? spread.factor : factor));
-    const chance = isLong ? (this.#long++ < spread.fullyRandom ? 1 : spread.jitter) : jitter;
-    return ms * (1 - chance + 2 * chance * this.#random());
+    const longer = ms * (this.#spread ? spreadFactor : factor);
+    this.#ms = Math.min(this.#maxMs, Math.max(this.#firstMs, longer));
+    return ms * (1 - jitter + 2 * jitter * this.#random());
   }
 
   /**
@@ -59,7 +51,13 @@ export class Backoff {
 
   /** Called after a success: the next pause is short again. */
   reset(): void {
-    this.#ms = this.#firstMs;
-    this.#long = 0;
+    this.#ms = this.#first();
+  }
+
+  #first(): number {
+    if (!this.#spread) return this.#firstMs;
+    const grows = this.#firstMs * spreadFactor <= this.#maxMs;
+    // Pauses that do not grow need a first pause of any length, so that all moments have attempts.
+    return this.#firstMs * (grows ? spreadFactor ** -this.#random() : this.#random());
   }
 }

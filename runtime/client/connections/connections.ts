@@ -319,8 +319,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return ejected === 0 || ejected < ejectedShareMax * connected;
   }
 
-  /** Returns whether a connection takes calls according to its health check. */
-  readonly #serves = (link: ClientLink): boolean => this.#health?.serves(link) ?? this.#health === undefined;
+  /** Returns whether a connection takes calls by its health check; undefined before the first answer. */
+  readonly #serves = (link: ClientLink): boolean | undefined =>
+    this.#health === undefined || this.#health.serves(link);
 
   #update(): void {
     if (this.#closed) return;

@@ -19,7 +19,7 @@ import { awaitedPause, type Deadlines } from './awaited-pause.ts';
 import { Backoff } from './backoff.ts';
 import { ClientLink, type ClientLinkOwner, type Sideband } from './client-link.ts';
 import { FabricUpgrade } from './fabric-upgrade.ts';
-import { backoffAnyFromMs, ejectionMaxMs, silenceMaxMs, silenceMs, verifyTimeoutMs } from './limits.ts';
+import { ejectionMaxMs, silenceMaxMs, silenceMs, verifyTimeoutMs } from './limits.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
 import type { Turns } from './turns.ts';
 
@@ -108,7 +108,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.#open = open;
     this.#owner = owner;
     const { backoffMs, backoffMaxMs, fabricUpgradeMs } = owner.settings;
-    this.#backoff = new Backoff(backoffMs, backoffMaxMs, Math.random, backoffAnyFromMs);
+    this.#backoff = new Backoff(backoffMs, backoffMaxMs, Math.random, true);
     this.#upgrade = new FabricUpgrade(fabricUpgradeMs, (fabrics, abandon) =>
       this.#tryBetter(fabrics, abandon),
     );

@@ -17,6 +17,7 @@ import type { ClientLink } from './client-link.ts';
 
 /** Opens the streams of a health check on one connection, or refuses them when no stream slot is free. */
 class LinkHost implements StreamHost {
+  readonly tallied = false;
   readonly #link: ClientLink;
 
   constructor(link: ClientLink) {

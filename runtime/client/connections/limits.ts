@@ -4,11 +4,6 @@
  */
 
 /**
- * Pauses of connections from this length on are spread widely (backoff.ts): a server that was unavailable for
- * this long may have thousands of waiting clients.
- */
-export const backoffAnyFromMs = 1000;
-/**
  * Longest pause between attempts while a caller waits for a connection. Jitter shortens it by up to a half.
  */
 export const awaitedPauseMs = 1000;

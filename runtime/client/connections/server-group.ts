@@ -26,8 +26,9 @@ export interface AddressSummary {
   readonly stale: boolean;
   /**
    * The state of the connection, or with several connections the best of their states. `ejected` means that
-   * the address is connected but not used for a while because of bad answers. `unhealthy` means that it is
-   * connected but its health service does not report SERVING.
+   * the address is connected but not used for a while because of bad answers. With a health check, an address
+   * stays `connecting` until its health service has answered for the first time, as in gRPC. `unhealthy`
+   * means that it is connected but its health service does not report SERVING.
    */
   readonly state: EndpointState | 'unhealthy';
   /** Why the last attempt to connect failed; undefined after a success. */
@@ -42,20 +43,29 @@ export interface ServerGroup {
   readonly endpoints: readonly Endpoint[];
 }
 
+type Serves = (link: ClientLink) => boolean | undefined;
+
+/** The state of connected endpoints, by what their health checks say. */
+function checkedState(endpoints: readonly Endpoint[], serves: Serves): AddressSummary['state'] {
+  const answers = endpoints.map(({ link }) => link !== undefined && serves(link));
+  if (answers.includes(true)) return 'ready';
+  return answers.includes(undefined) ? 'connecting' : 'unhealthy';
+}
+
 /**
- * `serves` says whether a connection takes calls by its health check, `doorOf` by which door it was made.
+ * `serves` says whether a connection takes calls by its health check, and is undefined before the first
+ * answer. `doorOf` says by which door a connection was made.
  */
 export function summaryOf(
   { server, endpoints }: ServerGroup,
   stale: boolean,
-  serves: (link: ClientLink) => boolean,
+  serves: Serves,
   doorOf: (connection: Connection) => string | undefined,
 ): AddressSummary {
   const { address, weight, zone, doors, attributes } = server;
   const best = order.find((each) => endpoints.some((endpoint) => endpoint.state === each))!;
   const same = endpoints.filter((endpoint) => endpoint.state === best);
-  const healthy = best !== 'ready' || same.some(({ link }) => link !== undefined && serves(link));
-  const state = healthy ? best : 'unhealthy';
+  const state = best === 'ready' ? checkedState(same, serves) : best;
   const { error, link } = same[0]!;
   const door = link && doorOf(link.connection);
   return { address, weight, zone, doors, door, attributes, stale, state, error };

@@ -30,6 +30,8 @@ export interface StreamHost {
   startStream(stream: ClientStream): void;
   /** Called when the stream was cancelled before it was opened. */
   forgetStream(stream: ClientStream): void;
+  /** False for streams of the channel itself, which outlier detection and load reports leave out. */
+  readonly tallied?: false;
 }
 
 const noTimer = -1;
@@ -234,7 +236,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     const { whole } = this.#streams!.incoming;
     this.#pending = false;
     const processed = processedName(this.#word(at, Ev.processed));
-    if (this.#outcome.reason === 0) this.#streams!.onAnswer(status, at);
+    if (this.#outcome.reason === 0 && this.#host.tallied !== false) this.#streams!.onAnswer(status, at);
     if (status === Status.UNAVAILABLE && processed === 'no') {
       this.#streams!.onRejected();
       if (this.#repeats(at)) return;
