@@ -120,9 +120,8 @@ export class Authorization {
   admit(peer: PeerInfo, method: string): Promise<void> | undefined {
     const allowed = decided(this.#decide, peer, method);
     if (allowed === true) return undefined;
-    const later = promiseOf(allowed);
-    if (later === undefined) throw this.#denied(peer, method);
-    return withinTime(later, method).then((answer) => {
+    if (allowed === undefined) throw this.#denied(peer, method);
+    return withinTime(allowed, method).then((answer) => {
       if (answer !== true) throw this.#denied(peer, method);
     });
   }
@@ -135,20 +134,30 @@ export class Authorization {
     );
   }
 
-  /** Returns a handler that runs `handler` for allowed peers only. */
+  /**
+   * Returns a handler that runs `handler` for allowed peers only. Other callers learn that it has not run,
+   * and so do callers whose time ends before the decision.
+   */
   around(method: string, handler: AnyHandler): AnyHandler {
     const decide = this.#decide;
     const denied = ({ peer }: ServerCall): RpcError => this.#denied(peer, method);
 
     return function (this: unknown, request: never, context: never): unknown {
       const call: ServerCall = context;
-      const allowed = decided(decide, call.peer, method);
+      let allowed: true | Promise<unknown> | undefined;
+      try {
+        allowed = decided(decide, call.peer, method);
+      } catch (error) {
+        call.notRun = true;
+        throw error;
+      }
       if (allowed === true) return handler.call(this, request, context);
-      const later = promiseOf(allowed);
-      if (later === undefined) throw denied(call);
-      return withinTime(later, method).then((answer) => {
+      call.notRun = true;
+      if (allowed === undefined) throw denied(call);
+      return withinTime(allowed, method).then((answer) => {
         if (call.aborted !== undefined) throw call.aborted;
         if (answer !== true) throw denied(call);
+        call.notRun = false;
         return handler.call(this, request, context);
       });
     } as AnyHandler;
@@ -158,9 +167,15 @@ export class Authorization {
 /** The application may answer the call with an RpcError of its own. */
 const faultOf = (error: unknown): Error => (error instanceof RpcError ? error : new AuthorizeFailed(error));
 
-function decided(decide: AuthorizeFunction, peer: PeerInfo, method: string): unknown {
+/** Returns true for an allowed call, a promise of the decision, or undefined for a denied call. */
+function decided(
+  decide: AuthorizeFunction,
+  peer: PeerInfo,
+  method: string,
+): true | Promise<unknown> | undefined {
   try {
-    return decide(peer, method);
+    const allowed: unknown = decide(peer, method);
+    return allowed === true ? true : promiseOf(allowed);
   } catch (error) {
     throw faultOf(error);
   }

@@ -3,7 +3,9 @@
  * that does not fit is left out. Used by the responder of a session.
  */
 
+import { markNotRun } from '../core/errors/not-run.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
+import { Status } from '../core/errors/status.ts';
 import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
 import { textOf } from '../core/foreign.ts';
 import { Metadata } from '../core/metadata.ts';
@@ -13,8 +15,11 @@ import { metadataBytes } from '../limits.ts';
 import type { ServerCall } from './server-call.ts';
 
 /** Returns the trailer of the call, followed by the trailer of the error. */
-const trailerOf = (call: ServerCall, error: RpcError | undefined): Metadata =>
-  new Metadata([...(call.givenTrailer ?? []), ...(error?.trailer ?? [])]);
+function trailerOf(call: ServerCall, error: RpcError | undefined): Metadata {
+  const trailer = new Metadata([...(call.givenTrailer ?? []), ...(error?.trailer ?? [])]);
+  if (call.notRun && error?.code === Status.UNAVAILABLE) markNotRun(trailer);
+  return trailer;
+}
 
 /** Returns `given`. Throws when `given` does not fit into a slot of the connection. */
 export function fitting(given: Uint8Array | undefined, roomBytes: number): Uint8Array | undefined {

@@ -43,6 +43,14 @@ function lastMoment(call: ServerCall, nowMs: number): number {
   return Math.min(limitMs, call.deadlineMs - Math.min(tellingMsMax, leftMs / 10));
 }
 
+/**
+ * Returns a status code, with the `notRun` bit for a call whose handler has not run. UNAVAILABLE with this
+ * bit says that the server is leaving, so it gets a mark in its trailer instead (errorMetadata).
+ */
+function statusWord(call: ServerCall, code: number): number {
+  return call.notRun && code !== Status.UNAVAILABLE ? code | notRun : code;
+}
+
 export class Responder {
   /** True when the session has ended, so that no call can be answered any more. */
   down = false;
@@ -164,7 +172,7 @@ export class Responder {
     if (this.down || call.accepted) return;
     this.#send({
       handle: call.handle,
-      status: known?.code ?? Status.INTERNAL,
+      status: statusWord(call, known?.code ?? Status.INTERNAL),
       text: known?.rawMessage ?? failed(call.method),
       metadata: this.#errorMetadata(call, known),
     });
@@ -180,7 +188,7 @@ export class Responder {
     if (this.down || call.accepted) return;
     this.#send({
       handle: call.handle,
-      status: reason.code,
+      status: statusWord(call, reason.code),
       text: reason.rawMessage,
       metadata: call.limited ? this.#errorMetadata(call, reason) : undefined,
     });

@@ -41,6 +41,7 @@ class Asked {
   lengths: Lengths | undefined;
   /** The lease of the request, when the lease ends with the call. */
   lease: RequestLease | undefined;
+  notRun = false;
 }
 
 /** The session or connection of a call. */
@@ -266,6 +267,18 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   /** Why the call was aborted, or undefined while the client waits for the call. */
   get aborted(): RpcError | undefined {
     return this.#asked?.aborted;
+  }
+
+  /**
+   * True when an error says that the handler has not run and will not: while `authorize` decides, and after
+   * it has not allowed the call.
+   */
+  get notRun(): boolean {
+    return this.#asked?.notRun ?? false;
+  }
+
+  set notRun(notRun: boolean) {
+    this.#more.notRun = notRun;
   }
 
   /** Aborts the handler. Only the first reason counts. */

@@ -15,6 +15,7 @@ import {
   unimplemented,
   unnamed,
 } from '../../core/errors/failure.ts';
+import { takeNotRun } from '../../core/errors/not-run.ts';
 import { type Processed, RpcError } from '../../core/errors/rpc-error.ts';
 import { errorCode } from '../../core/errors/status.ts';
 import { takeDetails } from '../../core/errors/status-details.ts';
@@ -54,7 +55,7 @@ export function statusError(
   begun = false,
 ): RpcError {
   const details = takeDetails(trailer);
-  const word = processedName(events[at + Ev.processed]!);
+  const word = takeNotRun(trailer) ? 'no' : processedName(events[at + Ev.processed]!);
   const processed = begun && word === 'no' ? 'maybe' : word;
   const told = incoming.text(at);
   // A server that does not have the service knows only the id of the method, so put the path into the text.
