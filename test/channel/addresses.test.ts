@@ -120,7 +120,7 @@ describe('bad answers in a row', () => {
     return { channel, client };
   }
 
-  /** `throw` answers INTERNAL on every server, so only the calls that go to a are made to throw. */
+  /** `throw` makes every server answer INTERNAL, so the test makes only the calls to `a` throw. */
   async function failCalls(client: TestClient, times: number): Promise<void> {
     let struck = 0;
     while (struck < times) {

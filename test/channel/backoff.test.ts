@@ -41,8 +41,8 @@ test('long pauses of connections grow by 1.8; two are 0 to twice as long, later 
 });
 
 /**
- * Returns how many clients have connected in each second after the server is back, when all clients lost it
- * at the same moment and all tried to connect again.
+ * All clients lose the server at the same moment and then try to connect again. Returns the number of clients
+ * that have connected in each second after the server is back.
  */
 function returns(clients: number, awayMs: number): number[] {
   const chance = new Random(17);

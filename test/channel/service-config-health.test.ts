@@ -1,4 +1,7 @@
-/** Outlier detection and health checks by a service configuration: what is read, reported and done. */
+/**
+ * Outlier detection and health checks by a service configuration: the tests check which fields are read,
+ * which are reported, and their effect.
+ */
 import { type ChannelOptions, createClient, RpcError, type ServiceConfig, Status } from 'rdma-rpc';
 import { addHealth, healthCheck } from 'rdma-rpc/health';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -121,7 +124,7 @@ describe('a channel', () => {
     const serviceConfig: ServiceConfig = { healthCheckConfig: { serviceName: 'a.B' } };
     const { client, states } = await open({ serviceConfig, healthCheck: healthCheck('a.C') });
     const who = new Set<string>();
-    // A server gets calls once it has answered about its health.
+    // A server gets calls as soon as it has answered the health check.
     while (who.size < 2) who.add((await client.fetch({})).text!);
     expect([...who].sort()).toEqual(['a:1', 'b:1']);
     expect(states()).toBe('ready ready');

@@ -1,6 +1,6 @@
 /**
- * Large messages on the client's side against a scripted native side: gather entries, keys, and the time for
- * which each side holds which memory.
+ * Large messages on the client's side, against a scripted native side: gather entries, keys, and how long
+ * each side keeps which memory.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
@@ -362,7 +362,7 @@ describe('large messages', () => {
     });
     expect([lease.lend(first), lease.lend(Promise.resolve())]).toEqual([true, false]);
     settle();
-    // The code that awaits the call may use the lease at once.
+    // The code that awaits the call may use the lease in the same microtask.
     await first.catch(() => expect(lease.lend(Promise.resolve())).toBe(true));
   });
 

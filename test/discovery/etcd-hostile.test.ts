@@ -1,6 +1,6 @@
 /**
- * The resolver of etcd against an etcd that compacts, cuts connections, is slow, is silent, or sends invalid
- * data.
+ * The resolver of etcd against an etcd that compacts its history, cuts connections, is slow, is silent, or
+ * sends invalid data.
  */
 import { createServer } from 'node:net';
 import { createServer as createRpcServer } from 'rdma-rpc';
@@ -10,7 +10,7 @@ import { caught, until } from '../outcomes.ts';
 import { afterwards, channelTo, known, sorted } from './bed.ts';
 import { deleteOf, kv, putOf, ScriptedEtcd } from './etcd-script.ts';
 
-// The time after which a silent etcd is given up is short here.
+// The tests shorten the time after which a silent etcd counts as failed.
 vi.mock('../../runtime/discovery/limits.ts', async (original) => ({
   ...(await original<typeof import('../../runtime/discovery/limits.ts')>()),
   etcdSilenceMs: { ask: 100, max: 1000 },

@@ -1,6 +1,6 @@
 /**
- * The fleet of examples/fleet at work, with a file and plain processes: servers are rolled, killed and cut
- * off under load, and no call fails.
+ * Runs the fleet of examples/fleet with a file as its registry and plain processes. Servers are rolled,
+ * killed and cut off under load, and no call fails.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

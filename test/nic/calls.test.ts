@@ -1,6 +1,7 @@
 /**
- * The runtime over NICs of our own making: calls of all four kinds and all sizes on NICs with windows,
- * without windows, and without shared receives; clients that are ended; and hosts with several devices.
+ * The runtime over NICs of our own making. The tests make calls of all four kinds and all sizes on NICs with
+ * windows, without windows, and without shared receives. They also end clients, and use hosts with several
+ * devices.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { needs, whyNot } from '../needs.ts';

@@ -2,15 +2,16 @@
  * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for
  * connections, name resolution, ejected addresses and retried calls. With 20 % jitter, thousands of clients
  * that lost one server at the same moment would still return within a second or two of each other. Therefore
- * long pauses of connections are spread: the first two are fully random, from 0 to twice their mean, after
- * which the attempts of all clients are evenly distributed in time. Later pauses of half to one and a half of
- * their mean keep them so. Fully random ones would not: among the clients that wait at any moment, more would
- * be about to come back soon than late, and those that drew a short pause again and again would come last.
+ * long pauses of connections are spread. The first two are fully random, from 0 to twice their mean. After
+ * them, the attempts of all clients are evenly distributed in time. Later pauses are between half and one and
+ * a half of their mean, which preserves this distribution. Fully random pauses would not preserve it. Among
+ * the clients that wait at any moment, more would return soon than late, and clients that drew a short pause
+ * again and again would come last.
  */
 
 const factor = 1.6;
 const jitter = 0.2;
-/** How long pauses of connections grow, their jitter, and how many of them are fully random. */
+/** The growth of the pauses of connections, their jitter, and how many of them are fully random. */
 const spread = { factor: 1.8, jitter: 0.5, fullyRandom: 2 } as const;
 
 export class Backoff {
@@ -49,8 +50,8 @@ export class Backoff {
 
   /**
    * Returns the pause before the next attempt when the server has requested a pause of `ms`. The result is
-   * the requested pause plus some jitter, at most this side's longest pause and at least its first pause. So
-   * a server that always requests 0 cannot keep this side busy.
+   * the requested pause plus some jitter, at most this side's longest pause and at least its first pause.
+   * Therefore a server that always requests 0 cannot keep this side busy.
    */
   asked(ms: number): number {
     const within = Math.min(Math.max(ms, this.#firstMs), this.#maxMs);

@@ -16,7 +16,7 @@ export interface AddressSummary {
   readonly zone: string | undefined;
   /** Its other addresses, as the list or the resolver gave them. */
   readonly doors: readonly string[] | undefined;
-  /** Which of its addresses the connection uses; undefined without a connection, and without `doors`. */
+  /** The address that the connection uses; undefined without a connection, and without `doors`. */
   readonly door: string | undefined;
   readonly attributes: Readonly<Record<string, string>> | undefined;
   /**
@@ -25,12 +25,12 @@ export interface AddressSummary {
    */
   readonly stale: boolean;
   /**
-   * The state of the connection, or with several connections the best of their states. `ejected` means that
-   * the address is connected but not used for a while because of bad answers. `unhealthy` means that it is
+   * The state of the connection; with several connections, the best of their states. `ejected` means that the
+   * address is connected but not used for a while because of bad answers. `unhealthy` means that it is
    * connected but its health service does not report SERVING.
    */
   readonly state: EndpointState | 'unhealthy';
-  /** Why the last attempt to connect failed; undefined after a success. */
+  /** The reason why the last attempt to connect failed; undefined after a success. */
   readonly error: RpcError | undefined;
 }
 
@@ -43,7 +43,8 @@ export interface ServerGroup {
 }
 
 /**
- * `serves` says whether a connection takes calls by its health check, `doorOf` by which door it was made.
+ * `serves` returns whether a connection takes calls by its health check. `doorOf` returns the door through
+ * which it was made.
  */
 export function summaryOf(
   { server, endpoints }: ServerGroup,

@@ -1,6 +1,7 @@
 /**
- * The servers of a channel: their addresses with weight, zone and attributes, which come from a list or a
- * resolver, and the checks of these. Used when a channel is created, and for each answer of a resolver.
+ * The servers of a channel: their addresses with weight, zone and attributes, and the checks of these. The
+ * addresses come from a list or a resolver. Used when a channel is created, and for each answer of a
+ * resolver.
  */
 import { disown } from '../../codec/disown.ts';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
@@ -20,8 +21,8 @@ export interface ServerAddress {
   readonly zone?: string | undefined;
   /**
    * Other addresses of the same server, in order of preference, such as a unix path of its node. An attempt
-   * to connect tries them one after another, and `address` at last, unless that is among them. The server
-   * counts once, by `address`. At most 8.
+   * to connect tries them one after another, and `address` last, unless they contain it. The server counts
+   * once, by `address`. At most 8.
    */
   readonly doors?: readonly string[] | undefined;
   /** Whatever else is known about the server. Shown in `channel.addresses`. */
@@ -70,8 +71,8 @@ function checkedServer(where: string, given: string | ServerAddress): Server {
 }
 
 /**
- * Parses the addresses; the first of equal ones counts. Throws a TypeError for an invalid address, door, zone
- * or attribute, and a RangeError for an invalid weight, or too many addresses or doors.
+ * Parses the addresses; of equal addresses, the first is used. Throws a TypeError for an invalid address,
+ * door, zone or attribute, and a RangeError for an invalid weight, or too many addresses or doors.
  */
 export function checkedServers(
   where: string,

@@ -1,6 +1,6 @@
 /**
- * A stream on the client. It takes requests from an iterable, passes responses to an async iterator, and ends
- * when none of its frames is in flight any more (ending.ts). A channel creates it, on its JS thread.
+ * A stream on the client. It takes requests from an iterable and passes responses to an async iterator. It
+ * ends when none of its frames is in flight any more (ending.ts). A channel creates it, on its JS thread.
  */
 
 import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
@@ -62,7 +62,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   /** True until the OPEN has been answered. */
   #pending = false;
   #onOver: (() => void) | undefined;
-  /** The end of the stream that a getter of the request has caused while the OPEN was being encoded. */
+  /** The end that a getter of the request has caused while the OPEN was being encoded. */
   #fate: (() => void) | undefined;
   /** True when the stream has been opened a second time. */
   #repeated = false;
@@ -311,7 +311,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     }
   }
 
-  /** Called when the session is gone. Its calls fail by themselves, so nothing is cancelled. */
+  /** Called when the session is gone. The session's calls fail by themselves, so nothing is cancelled. */
   #lose(error: unknown): void {
     this.#outcome.reason = Reason.sessionLost;
     this.#outcome.error ??= error;

@@ -262,8 +262,8 @@ export class ClientHandshake {
     );
     link.awaits = undefined;
     if (why === '') return '';
-    // The server may have sent a refusal and ended its queue pair. Read that frame first, because it has the
-    // actual reason.
+    // The server may have sent a refusal and then ended its queue pair. That frame is read first, because it
+    // contains the actual reason.
     await setImmediate();
     if (link.refusal !== undefined) throw refused(link.refusal);
     link.send({ type: 'unreachable', reason: controlText(why) });

@@ -69,7 +69,7 @@ export function failure(
 }
 
 /**
- * Does the same as `failure` for a reason that may mean that the system refused memory. The error then
+ * Does the same as `failure`, for a reason that can be caused by a system that refused memory. The error then
  * contains the reason that the system gave.
  */
 export function memoryFailure(
