@@ -143,7 +143,7 @@ function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = f
   const given = fabrics[fabric].hasDevice && verbs !== undefined ? { verbs } : {};
   const made = { ...nativeOptions(fabric), sendSlots, ...given };
   const native = fabrics[fabric].needsAddon ? loadNative().createContext(made) : new LoopbackContext(made);
-  const context = new FabricContext(fabric, native, options.traceFolder);
+  const context = new FabricContext(fabric, native, options);
   const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));
   const entry: Entry = {
     key,

@@ -4,7 +4,9 @@
  * servers use it, on its JS thread.
  */
 
+import type { MemoryLimits } from '../core/errors/failure.ts';
 import { warnOfFault } from '../core/warnings.ts';
+import * as limits from '../limits.ts';
 import { Ev, EvKind, type NativeContext, type NativeOptions } from '../native/native.ts';
 import { AnswerMemory } from './incoming/answer-memory.ts';
 import { ReceiveMemory } from './incoming/receive-memory.ts';
@@ -25,6 +27,8 @@ export class FabricContext {
   readonly answerMemory: AnswerMemory;
   readonly waiters: ResourceWaiters;
   readonly shortage: Shortage;
+  /** The limits of memory, for error texts. */
+  readonly memoryLimits: MemoryLimits;
   readonly sessions: Sessions;
   readonly leases: Leases;
   /** True when the device has been removed. The sessions then end, and no new user gets this context. */
@@ -43,8 +47,18 @@ export class FabricContext {
   /** Folder for the traces of failed sessions; with an empty text, no trace is written. */
   readonly #traces: string;
 
-  constructor(fabric: NativeOptions['fabric'], native: NativeContext, traceFolder = '') {
+  constructor(
+    fabric: NativeOptions['fabric'],
+    native: NativeContext,
+    given: {
+      readonly traceFolder?: string;
+      readonly mrCacheBytes?: number;
+      readonly stagingBytes?: number;
+    } = {},
+  ) {
+    const { traceFolder = '', mrCacheBytes = limits.mrCacheBytes.default, stagingBytes } = given;
     this.fabric = fabric;
+    this.memoryLimits = { arenaBytes: native.arenaBytes, mrCacheBytes, stagingBytes };
     this.#traces = traceFolder;
     this.native = native;
     this.outgoing = new Outgoing(native);

@@ -174,7 +174,7 @@ export function keep<T extends object>(request: T): T {
   if (lease.released)
     throw new RpcError(
       Status.FAILED_PRECONDITION,
-      'keep: the memory of this request has been given back already; call keep(request) before its handler is done',
+      'keep: the memory of this request has been released already; call keep(request) before its handler ends',
     );
   lease.kept = true;
   return request;

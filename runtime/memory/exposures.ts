@@ -165,7 +165,7 @@ export class Exposures {
     // The exposure ended while the message was on its way.
     if (exposure === undefined) return undefined;
     if (message.kind === Kind.written) return this.#written(exposure, message);
-    if (!exposure.isLeaving) return 'has given back memory that was not taken back';
+    if (!exposure.isLeaving) return 'has released memory that was not revoked';
     this.#end(exposure, 'it was closed');
     return undefined;
   }

@@ -60,7 +60,7 @@ describe('outlier detection is read', () => {
     [detecting({ maxEjectionPercent: -1 }), /maxEjectionPercent: -1 is not a number from 0/],
     [detecting({}, [{ grpclb: {} }]), /childPolicy: .* is not with a known policy: pick_first/],
     [detecting({ successRateEjection: { requestVolume: 'x' } }), /requestVolume: "x" is not a number/],
-    [{ healthCheckConfig: { serviceName: 5 } }, /healthCheckConfig.serviceName: 5 is not a text/],
+    [{ healthCheckConfig: { serviceName: 5 } }, /healthCheckConfig.serviceName: 5 is not a string/],
     [{ healthCheckConfig: 'x' }, /healthCheckConfig: not an object/],
   ])('%j is refused', (config, text) => {
     expect(() => checkedServiceConfig(config)).toThrow(text);

@@ -210,8 +210,13 @@ describe('large messages', () => {
       0,
       /100\d{3} bytes, but the server accepts 50000; raise messageMaxBytes/,
     ],
-    ['no arena memory here', {}, Reason.noMemory, /arena has no room/],
-    ['no registration', {}, Reason.registration, /could not be registered: raise RLIMIT_MEMLOCK/],
+    ['no arena memory here', {}, Reason.noMemory, /arena has no room.*raise arenaBytes \(\d+\)/],
+    [
+      'no registration',
+      {},
+      Reason.registration,
+      /could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes \(\d+\)/,
+    ],
   ])('%s: RESOURCE_EXHAUSTED, processed: no, nothing held', async (_, options, refuse, message) => {
     open(options);
     native.refuseBulk = refuse;

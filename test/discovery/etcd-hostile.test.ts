@@ -158,7 +158,10 @@ test.each<[object, RegExp]>([
   [{ service: 's', address: '0.0.0.0:5000' }, /0\.0\.0\.0:5000 is no host that clients can reach/],
   [{ service: 's', address: '[::]:5000' }, /is no host that clients can reach/],
   [{ service: 's', address: 'a:1', weight: 0 }, /weight 0 is not a number from 0.001/],
-  [{ service: 's', address: 'a:1', attributes: { cores: 8 } }, /the attribute cores is not a text/],
+  [
+    { service: 's', address: 'a:1', attributes: { cores: 8 } },
+    /the attribute cores must be a string, but is 8/,
+  ],
   [{ service: 's', address: 'a:1', ttlMs: 1000 }, /ttlMs: 1000 is not an integer from 2000/],
   [{ service: 's', address: 'a:1' }, /endpoints are missing/],
 ])('a registration with %j is refused', (options, reason) => {

@@ -52,9 +52,9 @@ export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => 
 });
 
 /**
- * The number of guests that share a suite; each of two takes every second test, or file. The number of guests
- * that share a suite; with two guests, each takes every second test, or every second file. The fault tests
- * take seven minutes with sanitizers, and the Node suite takes seven minutes without them.
+ * The number of guests that share a suite; with two guests, each takes every second test, or every second
+ * file. The fault tests take seven minutes with sanitizers, and the Node suite takes seven minutes without
+ * them. A busy machine doubles this time, which then comes near the time limit of a suite.
  */
 const GUESTS = { verbs_faults_test: 2, node: 3 };
 

@@ -259,7 +259,7 @@ describe.each(pairWays)('over %s', (way) => {
         return {};
       });
       await client.echo({ payload: filled(3) });
-      expect(() => keep(kept!)).toThrow(/keep: the memory of this request has been given back already/);
+      expect(() => keep(kept!)).toThrow(/keep: the memory of this request has been released already/);
     });
   });
 

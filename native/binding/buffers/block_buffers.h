@@ -52,7 +52,7 @@ class BlockBuffers {
   /// Releases a reference of JS whose buffer the application has not seen; the next lease gets the same
   /// buffer. Calls for blocks that JS does not hold are ignored.
   void release(memory::BlockId block) { release(block, &memory::Arena::release); }
-  /// Calls for blocks that JS does not hold are ignored.
+  /// Releases a reference to a block that was never used, see Arena::release_unused().
   void discard(memory::BlockId block) { release(block, &memory::Arena::release_unused); }
   /// Releases a reference like release(), and detaches the buffer, so that no view shows the memory later.
   void take(memory::BlockId block);

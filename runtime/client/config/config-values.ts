@@ -50,7 +50,7 @@ export class Fields {
   text(name: string): string {
     if (!this.has(name)) return '';
     const value = this.#values[name];
-    if (typeof value !== 'string') throw this.fault(name, 'a text');
+    if (typeof value !== 'string') throw this.fault(name, 'a string');
     return value;
   }
 

@@ -5,6 +5,7 @@
  */
 import { disown } from '../../codec/disown.ts';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
+import { textOf } from '../../core/foreign.ts';
 import type { Listed } from '../balancing/policy.ts';
 import * as limits from './limits.ts';
 
@@ -39,7 +40,7 @@ function checkedAttributes(where: string, given: unknown): Readonly<Record<strin
     throw new TypeError(`${where}: attributes are an object of names and texts`);
   for (const [name, value] of Object.entries(given))
     if (typeof disown(value as unknown) !== 'string')
-      throw new TypeError(`${where}: the attribute ${name} is not a text`);
+      throw new TypeError(`${where}: the attribute ${name} must be a string, but is ${textOf(value)}`);
   return Object.freeze({ ...given });
 }
 
@@ -60,7 +61,7 @@ function checkedServer(where: string, given: string | ServerAddress): Server {
   if (weight !== undefined && !(typeof weight === 'number' && weight >= min && weight <= max))
     throw new RangeError(`${named}: weight ${String(disown(weight))} is not a number from ${min} to ${max}`);
   if (zone !== undefined && typeof disown(zone) !== 'string')
-    throw new TypeError(`${named}: the zone is not a text`);
+    throw new TypeError(`${named}: the zone must be a string, but is ${textOf(zone)}`);
   return {
     address: shown,
     weight: weight ?? one,

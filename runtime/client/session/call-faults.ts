@@ -34,7 +34,7 @@ export function requestRefusal(
   reason: number,
   processed: Processed = 'no',
 ): RpcError {
-  if (reason !== Reason.tooLarge) return memoryFailure(context.native, reason, path, processed);
+  if (reason !== Reason.tooLarge) return memoryFailure(context, reason, path, processed);
   const { messageMaxBytes, peer = 'server' } = target;
   return tooLarge(path, context.outgoing.bulk.refusedBytes, messageMaxBytes, peer, processed);
 }

@@ -249,10 +249,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       failCall(resolve, failure(reason, method.path, processed, this.#lastWords.why));
     } else {
       const lost = (held & PendingRelease.replyBuffer) !== 0 ? leaseLost : short;
-      failCall(
-        resolve,
-        memoryFailure(this.#context.native, reason, method.path, processed, lost, extras?.cause),
-      );
+      failCall(resolve, memoryFailure(this.#context, reason, method.path, processed, lost, extras?.cause));
     }
     this.#listener.onCallDone();
   }

@@ -5,7 +5,7 @@
 
 import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
 import type { DeadlineOwner } from '../../boundary/time/timer-wheel.ts';
-import { failure, processedName, reasonOf } from '../../core/errors/failure.ts';
+import { failure, memoryFailure, processedName, reasonOf } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
@@ -222,7 +222,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   onPartFailed(reason: number, why: string): void {
     if (this.#receiving) {
-      const error = failure(reason, this.method.path, 'maybe', why);
+      const error = memoryFailure(this.#streams!.context, reason, this.method.path, 'maybe', why);
       if (reason === Reason.sessionLost) this.#lose(error);
       else this.giveUp(Reason.cancelled, error);
     }
@@ -255,7 +255,8 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#pending = false;
     const word = processedName(processed);
     if (reason === Reason.sessionLost && word === 'no' && this.#repeats(-1)) return;
-    if (this.#outcome.reason === 0) this.#lose(failure(reason, this.method.path, word, why));
+    if (this.#outcome.reason === 0)
+      this.#lose(memoryFailure(this.#streams!.context, reason, this.method.path, word, why));
     else this.#outcome.giveUp(word);
     this.#checkOver();
   }

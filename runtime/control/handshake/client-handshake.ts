@@ -116,7 +116,7 @@ export class ClientHandshake {
     }
     throw unavailable(
       this.#reasons.tried
-        ? `the control connection was made, but none for data: no fabric connects (${this.#reasons})`
+        ? `the sideband connection was made, but none for data: no fabric connects (${this.#reasons})`
         : `no fabric in common (${this.#reasons})`,
     );
   }
@@ -255,7 +255,7 @@ export class ClientHandshake {
     if (attempt !== undefined)
       checkProof(answer.proof, attempt.attached(client, answer.address), 'the queue pair of the server');
     const words = attempt?.setupWords('client', client, answer.address);
-    link.awaits = `the control connection was made, but none for data (${fabric})`;
+    link.awaits = `the sideband connection was made, but none for data (${fabric})`;
     const { through } = this.#side;
     const why = await link.whileOpen(
       context.sessions.connect(target.session, answer.address, through, words),

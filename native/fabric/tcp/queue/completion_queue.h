@@ -1,6 +1,6 @@
-// The kernel reports a change of readiness only once, and this class remembers it. Therefore idle queue pairs
-// cost nothing, whatever their number. The kernel reports readiness as an edge, which is remembered here, so
-// that idle queue pairs cost nothing, whatever their number. On the device's thread.
+// The completion queue gives its queue pairs their turns, sleeps and wakes. The kernel reports a change of
+// readiness only once, and this class remembers it. Therefore idle queue pairs cost nothing, whatever their
+// number. On the device's thread.
 //
 // fd() is an epoll descriptor that watches an inner epoll descriptor, which contains the sockets.
 // acknowledge() reads the events of the inner descriptor. fd() stops watching it only after some polls

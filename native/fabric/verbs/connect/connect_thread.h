@@ -1,8 +1,7 @@
-// A condition variable cannot be used here, because glibc before 2.30 has no timed wait on the monotonic
-// clock. The thread ends with the attempt. Two calls may block. With rdma_cm, an iWARP driver may connect a
-// TCP socket inside rdma_connect(). When the network is dead, soft-iWARP blocks there for two minutes, and
-// then waits for the answer in rdma_destroy_id(). Without rdma_cm, ibv_modify_qp() resolves the hardware
-// address of the peer. Used by the two kinds of Connection.
+// A thread for the blocking call of a connection attempt. The thread ends with the attempt. Two calls may
+// block. With rdma_cm, an iWARP driver may connect a TCP socket inside rdma_connect(). When the network is
+// dead, soft-iWARP blocks there for two minutes, and then waits for the answer in rdma_destroy_id(). Without
+// rdma_cm, ibv_modify_qp() resolves the hardware address of the peer. Used by the two kinds of Connection.
 #pragma once
 
 #include <chrono>

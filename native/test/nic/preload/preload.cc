@@ -2,9 +2,9 @@
 // in front of libibverbs by LD_PRELOAD. Used by test/nic. On each thread of the process, see nic.h.
 //
 // RDMA_RPC_TEST_NICS lists the NICs: `mlx5@10.1.0.1/24,hns,capable!`. First comes the name of a profile of
-// profiles.cc, with `!` behind it for a NIC that is the same but has no windows. A NIC with an address has it
-// on a network interface of its own, and this host then has no other interfaces; the NIC reaches the network
-// of this address alone. Names of devices are nic0, nic1 and so on.
+// profiles.cc, with `!` behind it for a NIC that is the same but has no windows. A NIC with an address has
+// the address on its own network interface, and this host then has no other interfaces. The NIC reaches only
+// the network of this address. Names of devices are nic0, nic1 and so on.
 #include <cstdlib>
 #include <string>
 
