@@ -4,7 +4,7 @@ import { boundAddress, parseAddress } from '../../runtime/control/socket/address
 
 /**
  * Bytes that each socket of the tunnel may buffer. A large buffer lets a socket read many bytes at once after
- * the event loop was busy. A connection whose readers have all stopped uses four times this.
+ * the event loop was busy. A connection whose readers have all stopped uses four times this number of bytes.
  */
 export const highWaterMark = 512 * 1024;
 
