@@ -11,7 +11,9 @@ import type { Library, SocketScenario } from './scenarios.ts';
 /** Eight writes of 1 MiB in flight, and as many that the receiver has. */
 const arenaBytes = 128 * 1024 * 1024;
 
-/** Listens on a path, or on any port when `path` is undefined. Resolves with what `dial()` takes. */
+/**
+ * Listens on a path, or on any port when `path` is undefined. Resolves to the value that `dial()` expects.
+ */
 export function listen(
   library: Library,
   { polling, network }: SocketScenario,
