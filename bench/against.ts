@@ -81,7 +81,7 @@ export async function against(
         run.run(async () => ({ ...peer, endFile }), group, `round ${round}/${rounds} ${ref}`, node);
       const after = (): Promise<Row[]> =>
         run.run(async () => peer, group, `round ${round}/${rounds} now`, node);
-      // Alternate the order, because the second of two builds may find the machine warmer, or slower.
+      // The order alternates, because the second of two builds may find the machine warmer, or slower.
       const first = await (round % 2 === 1 ? before() : after());
       const second = await (round % 2 === 1 ? after() : before());
       const [old, now] = round % 2 === 1 ? [first, second] : [second, first];

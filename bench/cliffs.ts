@@ -1,6 +1,6 @@
 /**
- * The cliffs of a curve, which are steps between neighbouring points at which a call costs more than one and
- * a half times what it should.
+ * The cliffs of a curve: steps between neighbouring points at which a call costs more than one and a half
+ * times what it should.
  */
 
 interface Point {

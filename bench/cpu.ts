@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
- * Returns the nanoseconds that all threads of the process have run so far, or 0 when the process has ended.
+ * Returns the nanoseconds for which all threads of the process have run, or 0 when the process has ended.
  */
 function cpuNs(pid: number): number {
   const threads = `/proc/${pid}/task`;

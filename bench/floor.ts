@@ -1,8 +1,8 @@
 /**
- * Measures the share of the bare ring's rate that a call can reach at all. It runs what both sides do in JS,
+ * Measures the share of the bare ring's rate that a call can reach at all. It runs the JS code of both sides,
  * with nothing between them. A call here consists of a promise, generated code that writes and reads a
  * message, values copied into the application's memory, an async handler and the code that awaits the
- * handler. The limit's call is the same with its own slots. It has no session, deadline, event, credit or
+ * handler. The limit's call is the same, with its own slots. It has no session, deadline, event, credit or
  * transport, and runs on one thread. The ratio of the two is the share of the ring's rate that would remain
  * if all of these cost nothing. It prints a table. Run it by hand, after setup:
  *
@@ -49,7 +49,7 @@ function generated(inFlight: number): Messages {
 }
 
 /**
- * Handles messages as the limit does: in the slot, or in a buffer of a pool beside it, which the reader
+ * Handles messages as the limit does: in the slot, or in a buffer of a pool beside it, from which the reader
  * copies.
  */
 function bare(inFlight: number, payloadBytes: number, copies: boolean): Messages {
@@ -110,7 +110,7 @@ async function measure(requests: Messages, answers: Messages, payloadBytes: numb
       calls++;
     }
   };
-  /** Takes the messages that have arrived for a side, then runs the resulting microtasks. */
+  /** Reads the messages that have arrived for a side, and then runs the resulting microtasks. */
   const turn = (take: () => void): Promise<void> =>
     new Promise((after) =>
       setImmediate(() => {

@@ -84,9 +84,9 @@ export const callsShareOfScenario = (scenario: string, base: string, least: numb
   );
 
 /**
- * Goals for a program as in the quick start, compared with the same load with all memory returned: its steady
- * rate, its first second as a share of the other's steady rate, and that second as a multiple of grpc-js'
- * first second.
+ * Goals for a program as in the quick start, compared with the same load when all memory is returned. There
+ * are three: its steady rate, its first second as a share of the other program's steady rate, and that second
+ * as a multiple of grpc-js' first second.
  */
 export function plainBeside(
   scenario: string,
@@ -185,7 +185,8 @@ export function callsTimesGrpc(scenario: string, least: number, peer = own, base
 }
 
 /**
- * A goal of at least this number of GB/s, or at least this share of what a C program sends in the same run.
+ * A goal of at least this number of GB/s, or of at least this share of what a C program sends in the same
+ * run.
  */
 export function bytesBesideSender(scenario: string, leastBytes: number, leastShare: number): Goal {
   const goal = `${scenario}: at least ${leastBytes / 1e9} GB/s or ${percent(leastShare)} of a plain C sender`;

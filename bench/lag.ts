@@ -1,8 +1,7 @@
 /**
  * Measures how long a server's event loop is kept from its timers while it moves messages of 16 MiB over
- * shared memory. A timer of 1 ms in the server's process measures it; the handlers only release the messages
- * that they get, or do not even do that. It prints a line of JSON for each kind, in ms. Run it by hand, after
- * setup:
+ * shared memory. A timer of 1 ms in the server's process measures this. The handlers release the messages
+ * that they get, or do nothing. It prints a line of JSON for each kind, in ms. Run it by hand, after setup:
  *
  *   node dist/bench/lag.js [--seconds 5] [--mebibytes 16]
  */

@@ -1,6 +1,6 @@
 /**
  * Exact percentiles of the last calls of a measurement. A ring of samples costs the measuring loop one store
- * per call; sorting is deferred to the end. The client process uses it, and so does the example's load.
+ * per call; the samples are sorted at the end. The client process uses it, and so does the example's load.
  */
 
 export interface Percentiles {

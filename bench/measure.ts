@@ -19,8 +19,8 @@ const timedOneIn = 16;
 
 export interface Window {
   /**
-   * Duration of the warm-up from the first call on, in milliseconds. Until its end nothing counts except the
-   * first calls themselves (`firstMs`).
+   * Duration of the warm-up from the first call on, in milliseconds. Until its end, only the first calls
+   * themselves count (`firstMs`).
    */
   warmupMs: number;
   measureMs: number;
@@ -114,7 +114,7 @@ export async function measure(
       const id = ++sequence;
       const timed = (id & mask) === 0;
       const from = timed ? performance.now() : 0;
-      // Spread the large calls over each ten, so that they do not follow each other.
+      // The large calls are spread over each ten calls, so that they do not follow each other.
       const isLarge = (id * mixedTenths) % 10 < mixedTenths;
       const payload = isLarge ? large : small;
       const message = { payload, id };
@@ -134,12 +134,12 @@ export async function measure(
         tick(now, now - from);
       }
     }
-    // No later scenario of this pair asks for memory by that number, so the memory would stay out of the
+    // No later scenario of this pair requests memory by that number, so the memory would stay out of the
     // arena.
     if (mixedBytes !== 0) clientOf(beyond).buffer(beyond, 0);
   };
 
-  // Create the payloads first, because creating them takes time that must not count for the first calls.
+  // The payloads are created first, because creating them takes time that must not count for the first calls.
   const payloads = Array.from({ length: inFlight }, (_, worker) => payloadOf(worker, payloadBytes));
   if (window.firstMs !== undefined) firstCpu = cpuMeter(pids);
   began = performance.now();

@@ -65,8 +65,8 @@ export function parseOptions(argv: readonly string[]): Options {
 }
 
 /**
- * Returns why these options cannot be combined, or undefined when they can. A comparison of builds measures
- * only rdma-rpc, and has no rows to write.
+ * Returns the reason why these options cannot be combined, or undefined when they can. A comparison of builds
+ * measures only rdma-rpc, and has no rows to write.
  */
 export function conflictOf(
   { against, tree, json, markdown, readme, node, only }: Options,

@@ -50,7 +50,7 @@ async function serve(options: EndOptions, handlers: BenchHandlers): Promise<Benc
   const server = createServer({
     messageMaxBytes,
     sessionsPerPeerMax,
-    // This is the default now, but older builds (`--against`) must be told.
+    // This is the default now, but older builds (`--against`) need the option.
     requestMemory: 'call',
     ...tlsOf(options),
   }).add(BenchDefinition, {

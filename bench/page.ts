@@ -125,13 +125,14 @@ export function scenarioLines(rows: readonly Row[]): string {
   });
   const heads = ['calls/s', own, 'GB/s', 'p50 us', 'p99 us', '× grpc-js', 'of the limit', ...others];
   if (lines.length === 0) return notRun;
-  // Leave out the columns in which no scenario has a figure.
+  // Columns in which no scenario has a figure are left out.
   const used = heads.map((_, column) => lines.some((line) => line[column] !== '-'));
   return table([heads, ...lines].map((line) => line.filter((_, column) => used[column])));
 }
 
 /**
- * Returns the lines of both networks, each with the columns of its own peers. The rows are those of one Node.
+ * Returns the lines of both networks, each network with the columns of its own peers. The rows are those of
+ * one Node.
  */
 function scenarioPart(rows: readonly Row[], level: string): string {
   const tcp = (row: Row): boolean => row.scenario.startsWith('tcp-');

@@ -131,8 +131,8 @@ export class Pair {
   }
 
   /**
-   * Compares the memory of both processes some seconds after large calls with that after small calls, which
-   * make V8 compile and its heap grow as any calls do.
+   * Compares the memory of both processes some seconds after large calls with their memory after small calls,
+   * because small calls also make V8 compile and its heap grow.
    */
   private async rest(scenario: Scenario, window: Window): Promise<Measurement> {
     const resident = (): number =>

@@ -63,7 +63,8 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (kind === 'opens') return peer === 'rdma-rpc' || peer === 'grpc-js';
   if (peer === 'limit' && !fitsLimit(scenario)) return false;
   if (peer === 'net bare') return name.endsWith('asleep-32B-x1') || name === 'tcp-echo-32B-x1';
-  // Measure only the performance of small calls over shm-fd; the rest is the same as with access by /proc.
+  // Only the performance of small calls is measured over shm-fd; everything else is the same as with access
+  // by /proc.
   if (peer === 'shm-fd') return network === 'host' && payloadBytes === 32 && besideBytes === 0;
   if (kind === 'handshakes') return peer === 'rdma-rpc' || peer === 'tls' || peer === 'tls bare';
   if (peer === 'tls bare') return false;
@@ -77,8 +78,8 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (network === 'host') return peer !== 'C sender';
   if (peer === 'C sender') return name.endsWith('1MiB-x8');
   if (kind === 'sessions') return peer === 'rdma-rpc';
-  // These peers show what many small calls in one write get from the kernel, without deadlines, errors or
-  // flow control.
+  // These peers show the kernel's cost of many small calls in one write, without deadlines, errors or flow
+  // control.
   if (peer === 'net+protobufjs' || peer === 'net+msgpackr') return name === 'tcp-echo-32B-x256';
   return peer === 'rdma-rpc' || peer === 'grpc-js';
 }

@@ -1,6 +1,6 @@
 /**
- * Measures a restart of a server under many clients. N channels of one process are connected, the server is
- * killed and restarted at the same address, and each channel reconnects by itself, after its back-off. It
+ * Measures a restart of a server under many clients. N channels of one process are connected. The server is
+ * killed and restarted at the same address. Each channel then reconnects by itself, after its back-off. It
  * prints a line of JSON for each N: the rate at which the channels were opened at first, the time until the
  * last channel was back, and the fullest second as a multiple of that rate. Run it by hand, after setup:
  *

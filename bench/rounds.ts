@@ -1,7 +1,7 @@
 /**
  * Runs scenarios on pairs of processes, with one pair for the scenarios that can share it, and makes a row
  * for each. It counts what could not be run, and what other processes on the machine disturbed. The
- * orchestrators (main.ts, against.ts, scale) use it, and sleep meanwhile.
+ * orchestrators (main.ts, against.ts, scale) use it, and sleep during the rounds.
  */
 import type { Window } from './measure.ts';
 import { type Node, ownNode } from './nodes.ts';
@@ -122,7 +122,7 @@ export class Rounds {
     process.exitCode = this.#failures > 0 ? 1 : 0;
   }
 
-  /** `first` says whether the scenario is the first of its pair of processes. */
+  /** `first` is true when the scenario is the first of its pair of processes. */
   #window({ kind, plain }: Scenario, first: boolean): Window {
     if (kind === 'rest') return this.#quick ? quickRestWindow : restWindow;
     if (plain) return this.#quick ? quickPlainWindow : plainWindow;

@@ -12,13 +12,13 @@ export interface Row {
   inFlight: number;
   /**
    * Size of each transfer beside the calls, in bytes; 0 when there are no transfers. `bytesPerSecond` is then
-   * that of the transfers.
+   * the rate of the transfers.
    */
   besideBytes: number;
   callsPerSecond: number;
   /**
-   * Calls/s from the first call of both processes on, for as long as `Window.firstMs` says, or 0 where that
-   * was not measured. `callsPerSecond` is then that of a later second.
+   * Calls/s from the first call of both processes on, for the time `Window.firstMs`; 0 where this was not
+   * measured. `callsPerSecond` is then the rate of a later second.
    */
   firstCallsPerSecond: number;
   /** Bytes of payload per second. A payload is counted once, also when it is echoed. */
@@ -45,7 +45,10 @@ export interface Row {
   clientCpuUs: number;
   serverCpuUs: number;
   placement: string;
-  /** Whether other processes used the machine meanwhile; in medians, whether they did so in every round. */
+  /**
+   * Whether other processes used the machine during the measurement; in medians, whether they did so in every
+   * round.
+   */
   disturbed: boolean;
 }
 
@@ -63,8 +66,8 @@ export type Measurement = Omit<
   | 'disturbed'
 > & {
   /**
-   * CPU time that the rest of the machine used meanwhile, in percent of one CPU. It decides whether the round
-   * can be trusted (the row's `disturbed`).
+   * CPU time that the rest of the machine used during the round, in percent of one CPU. It decides whether
+   * the round can be trusted (the row's `disturbed`).
    */
   othersPercent: number;
 };

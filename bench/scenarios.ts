@@ -26,7 +26,8 @@ export interface Scenario {
    */
   besideBytes: number;
   /**
-   * `mixedTenths` of ten calls carry this number of bytes in place of `payloadBytes`; 0 when no call does.
+   * In `mixedTenths` of ten calls, the payload has this number of bytes in place of `payloadBytes`; 0 when no
+   * call has such a payload.
    */
   mixedBytes: number;
   mixedTenths: number;
@@ -36,16 +37,18 @@ export interface Scenario {
    */
   sessions: number;
   /**
-   * Whether the scenario is as in the quick start: both processes are new, their first second counts as a
-   * separate figure, and a program that uses none of our memory functions is compared with one that returns
-   * all memory.
+   * Whether the scenario is as in the quick start. Both processes are new, and their first second counts as a
+   * separate figure. A program that uses none of our memory functions is compared with one that returns all
+   * memory.
    */
   plain: boolean;
   /** Whether the scenario is only for `stepPeers`, as a step between the rows that all peers run. */
   step: boolean;
   /** 'event': neither side spins. It has no effect on the peers on sockets, which always sleep. */
   polling: 'adaptive' | 'event';
-  /** Whether both processes share one CPU. Otherwise each has CPUs of its own (bench/placement.ts). */
+  /**
+   * Whether both processes share one CPU. Otherwise each process has CPUs of its own (bench/placement.ts).
+   */
   together: boolean;
 }
 
@@ -129,7 +132,8 @@ const plainLoads: readonly Scenario[] = (['echo', 'put'] as const).flatMap((kind
 );
 
 /**
- * The load of a service with documents or pictures. Most calls are small, and most bytes are in the others.
+ * The load of a service with documents or pictures. Most calls are small, and most bytes are in the large
+ * calls.
  */
 const mixes: readonly Scenario[] = [8, 64].map((inFlight) =>
   mixed(load('echo', '32B', 32, inFlight), 3, '1MiB', MiB),
@@ -200,7 +204,7 @@ export const scenarios: readonly Scenario[] = [
 /**
  * Returns the placement of a row's processes, in words, because a latency is quoted only together with it.
  * `placement` is undefined where processes are not pinned. `polls` says whether the peer spins when `polling`
- * is 'adaptive'. `threads` says whether its two sides are threads of one process.
+ * is 'adaptive'. `threads` is true when its two sides are threads of one process.
  */
 export function placementOf(
   { polling, together }: Pick<Scenario, 'polling' | 'together'>,

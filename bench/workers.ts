@@ -1,6 +1,7 @@
 /**
- * Measures the gain of a second worker thread. A server of one thread and a server of two threads behind one
- * address run in alternating windows, each with the same two client processes. Run it by hand, after setup:
+ * Measures the gain of a second worker thread. A server with one thread and a server with two threads behind
+ * one address run in alternating windows, each with the same two client processes. Run it by hand, after
+ * setup:
  *
  *   node dist/bench/workers.js [--rounds 7] [--ms 500] [--bytes 32]
  *

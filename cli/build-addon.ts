@@ -52,7 +52,7 @@ function packageRoot(): string {
 
 /** Runs `cmake` with these arguments. Shows the output of cmake when it fails. */
 function cmake(folder: string, args: readonly string[]): void {
-  // Use the headers of the Node that runs this command, not those of another Node on PATH.
+  // The headers are those of the Node that runs this command, not those of another Node on PATH.
   const env = {
     ...process.env,
     PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
@@ -90,13 +90,13 @@ function buildAddon(): string {
   const folder = packageRoot();
   const build = join(folder, 'build', 'addon');
   rmSync(build, { recursive: true, force: true });
-  // Pass -w, because any compiler of the machine may be used, and warnings are for developers of this
+  // -w is passed, because any compiler of the machine may be used, and warnings are for developers of this
   // project.
   const options = ['-DRDMA_RPC_ADDON=ON', '-DCMAKE_BUILD_TYPE=Release', '-DCMAKE_CXX_FLAGS=-w'];
   cmake(folder, ['-S', folder, '-B', build, ...options]);
   cmake(folder, ['--build', build, '--parallel', '2']);
   const product = join(folder, 'build', 'Release', 'rdma_rpc.node');
-  // Test the addon in a separate process, because this process may already have tried another binary.
+  // The addon is tested in a separate process, because this process may already have tried another binary.
   const script = `require(${JSON.stringify(product)}).boundary()`;
   const tried = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8' });
   if (tried.status !== 0) throw new Error(`the compiled addon does not load:\n${tried.stderr.trim()}`);

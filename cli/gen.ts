@@ -129,8 +129,8 @@ function readConfig(): GenConfig {
  */
 async function generateOnce(options: GenerateOptions): Promise<Generated | undefined> {
   const start = performance.now();
-  // The module is loaded here, so that help and errors in the command line need not wait for a parser and a
-  // compiler.
+  // The module is loaded here, so that help and errors in the command line do not have to wait for a parser
+  // and a compiler.
   const { generate } = await import('../codegen/index.ts');
   try {
     const generated = await generate(options);

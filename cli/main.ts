@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * `rdma-rpc`, the command. Exit code 0 means success, 1 that the input is wrong or the output cannot be
- * written, and 2 that the command line is wrong.
+ * `rdma-rpc`, the command. Exit code 0 means success. 1 means that the input is wrong or the output cannot be
+ * written. 2 means that the command line is wrong.
  */
 import { Command, CommanderError } from '#commander';
 import { addBenchCommand } from './bench/bench.ts';

@@ -1,7 +1,7 @@
 /**
  * Makes text of other parties safe to print, and handles output that cannot be written. When standard output
- * is closed or full, the command ends, because all it could still do is print. An error about one of the
- * user's files has the name of that file. It is called by the commands.
+ * is closed or full, the command ends, because it could only print. An error about one of the user's files
+ * has the name of that file. It is called by the commands.
  */
 import { writeFileSync } from 'node:fs';
 
@@ -45,7 +45,7 @@ export function jsonText(value: unknown, indent?: number): string {
   );
 }
 
-/** Call it before anything is printed. */
+/** This must be called before anything is printed. */
 export function endWithOutput(command: string): void {
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
     // A reader that closes the output early, such as `head`, is not an error.
@@ -53,6 +53,6 @@ export function endWithOutput(command: string): void {
     console.error(`${command}: the output cannot be written: ${message}`);
     process.exit(1);
   });
-  // The explanation is lost, but the exit code still shows the failure.
+  // The explanation is lost in this case, but the exit code still shows the failure.
   process.stderr.on('error', () => undefined);
 }

@@ -37,7 +37,7 @@ function line({ service, className, added, others }: Scaffolded): string {
 }
 
 async function runScaffold(files: string[], flags: ScaffoldFlags): Promise<void> {
-  // The modules are loaded here, so that other commands need not wait for a compiler.
+  // The modules are loaded here, so that other commands do not have to wait for a compiler.
   const { MissingPackageError, scaffold } = await import('../codegen/index.ts');
   try {
     const classes = await scaffold({ files, out: flags.gen, ...flags });

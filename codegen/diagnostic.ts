@@ -5,7 +5,7 @@
 
 export interface Diagnostic {
   readonly severity: 'error' | 'warning';
-  /** The file as the user named it, or composed of include directory and import. */
+  /** The file under the name that the user gave, or a path composed of include directory and import. */
   readonly file: string;
   /** The line, counted from 1; 0 for the whole file. */
   readonly line: number;

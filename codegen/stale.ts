@@ -37,8 +37,8 @@ export function staleFiles(
   return found.flatMap((path) => {
     const file = join(directory, path);
     const source = made.has(path) ? undefined : sourceOf(file);
-    // Skip files of other tools, and files that another run with a deeper output directory has written. The
-    // paths of such files begin with that directory here.
+    // Files of other tools are skipped, and so are files that another run with a deeper output directory has
+    // written. The paths of such files begin with that directory here.
     if (
       source === undefined ||
       outputPath(source).replace(/\.ts$/, '') !== path.replace(/(?:\.d)?\.[jt]s$/, '')

@@ -22,8 +22,8 @@ endif()
 set(CMAKE_LIBRARY_ARCHITECTURE ${triplet})
 
 # Only the sysroot is searched, because a cross compiler has a newer C library of its own, which it would
-# otherwise prefer. libstdc++ goes into the binary, so it must also be the old one: the new one calls
-# functions of the C library that it was built with. GCC's own headers (intrinsics, stddef.h) come from the
+# otherwise prefer. libstdc++ is linked into the binary, so it must also be the old one: a new libstdc++ calls
+# functions of the C library with which it was built. GCC's own headers (intrinsics, stddef.h) come from the
 # compiler.
 set(libraries ${RDMA_RPC_SYSROOT}/usr/lib/${triplet})
 set(headers ${RDMA_RPC_SYSROOT}/usr/include)

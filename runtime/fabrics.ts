@@ -1,6 +1,6 @@
 /**
  * The fabrics: a table with everything that TypeScript needs to know about their differences. No other code
- * in `runtime/` or `cli/` checks for a fabric by its name. A new fabric therefore needs an entry here and a
+ * in `runtime/` or `cli/` checks for a fabric by its name. Therefore a new fabric needs an entry here and a
  * folder in `native/fabric` (CONTRIBUTING has the list). The folders boundary/ and control/ read these
  * constants on every JS thread.
  */
@@ -46,9 +46,9 @@ export interface FabricRow {
    */
   readonly creditPool: boolean;
   /**
-   * When a server opens the fabric, if the fabrics were not named. `early`: always in listen(). `instead`: in
-   * listen(), if no other fabric is open. `late`: when a client connects, because an open device holds locked
-   * memory.
+   * Determines when a server opens the fabric, if the options did not name the fabrics. `early`: always in
+   * listen(). `instead`: in listen(), if no other fabric is open. `late`: when a client connects, because an
+   * open device holds locked memory.
    */
   readonly opens: 'early' | 'instead' | 'late';
 }
@@ -140,7 +140,7 @@ export type Fabric = Exclude<FabricName, 'sim' | 'loopback'>;
 export const fabricRow = (name: FabricName): FabricRow => fabrics[name];
 
 /**
- * Returns whether listen() opens a fabric that was not named. `isFirst` says that no other fabric is open
+ * Returns whether listen() opens a fabric that was not named. `isFirst` is true when no other fabric is open
  * yet.
  */
 export function opensInListen(name: FabricName, isFirst: boolean): boolean {

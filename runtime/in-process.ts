@@ -53,7 +53,7 @@ export function createInProcessChannel(
 }
 
 /**
- * Does what createInProcessChannel() does, on the fabric that the caller names. Tests run on both fabrics.
+ * Does the same as createInProcessChannel(), on the fabric that the caller names. Tests run on both fabrics.
  */
 export function inProcessChannel(
   register: (server: InProcessServer) => void,

@@ -102,8 +102,8 @@ export const handshakeStallMs = 500;
  */
 export const handshakeYieldMs = 250;
 /**
- * Time for which an address ranks behind others after a failed handshake, and the number of such addresses
- * that a server remembers.
+ * The first is the time for which an address ranks behind others after a failed handshake. The second is the
+ * number of such addresses that a server remembers.
  */
 export const suspectMs = 60_000;
 export const suspectsMax = 32_768;
@@ -113,13 +113,13 @@ export const suspectsMax = 32_768;
  */
 export const suspectTlsApartMs = 10;
 /**
- * Up to this many times `handshakesMax` connections may be silent in their grace time, may wait in the queue,
- * and may continue without a slot.
+ * Up to this many times `handshakesMax` connections may be silent in their grace time. The same limit applies
+ * to connections that wait in the queue, and to connections that continue without a slot.
  */
 export const handshakeQueueFactor = 8;
 /**
  * Time in ms for which calls of a lost session wait for the server's reason. They wait only when the server
- * itself is still there, because the reason is then on its way.
+ * itself is still running, because the reason is then on its way.
  */
 export const lastWordsMs = 200;
 /**
@@ -160,7 +160,7 @@ export const quotaBytesPerSecond = { default: undefined, min: 1, max: 1024 * GiB
 export const quotaArenaBytes = { default: undefined, min: 64 * KiB, max: 1024 * GiB } as const;
 /** Bytes of memory that are exposed to an identity, over all its sessions. */
 export const quotaExposedBytes = { default: undefined, min: 1, max: 1024 * GiB } as const;
-/** Accounts that are kept for identities without a session, so that a new connection gives no new amount. */
+/** Accounts kept for identities without a session, so that a new connection does not get a new amount. */
 export const quotaAccountsClosed = 1_024;
 /**
  * Asynchronous handlers that run at the same time in a server. The default is enough for 64 sessions with
@@ -175,8 +175,8 @@ export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as
 /** Grace period of `shutdown()`. */
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /**
- * How long a shutdown waits for its listeners before clients are told, at most. A registry that answers takes
- * milliseconds. A registry that does not answer must not use up the grace period of an orchestrator.
+ * The longest time that a shutdown waits for its listeners before it notifies clients. A registry that
+ * answers takes milliseconds. Others must not use up the grace period of an orchestrator.
  */
 export const departureMs = 1_000;
 /**
@@ -214,7 +214,7 @@ export const fabricAddressBytes = 512;
  */
 export const bindingProofBytes = 32;
 export const bindingSecretBytes = 32;
-/** Size of a side's random name in handles of remote memory, which shows handles of other connections. */
+/** Size of a side's random name in handles of remote memory, which tells them from those of other sides. */
 export const exposerBytes = 8;
 /** Maximum number of fabrics in a hello. */
 export const fabricsMax = 16;
@@ -315,8 +315,8 @@ export const stagingBytes = { default: undefined, min: 256 * KiB, max: 1024 * Gi
  */
 export const gatherBytes = 16 * KiB;
 /**
- * A message of up to this size is copied when its buffer is new and a device would have to register it. By
- * calculation, pinning and unpinning 256 pages and informing the device takes as long as the copy, and most
+ * A message up to this size is copied when its buffer is new and a device would have to register the buffer.
+ * By calculation, pinning and unpinning 256 pages and informing the device takes as long as the copy. Most
  * such buffers are never sent again.
  */
 export const newBufferBytes = 1 * MiB;
@@ -386,7 +386,7 @@ export const interceptorGraceMs = 100;
 /** Number of requests and responses of each method that are checked for properties that are not fields. */
 export const checkedMessages = 100;
 /**
- * Number of kinds of errors of a method's handler that are logged with their stacks between two summaries.
+ * Number of kinds of errors of one method's handler that are logged with their stacks between two summaries.
  * Errors of further kinds are only counted.
  */
 export const handlerErrorKinds = 4;

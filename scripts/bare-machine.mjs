@@ -113,7 +113,7 @@ async function debianTarball() {
   const tarball = join(CACHE, `${suite}-${process.arch}-${INCLUDED.join('-')}.tar`);
   if (existsSync(tarball)) return tarball;
   mkdirSync(CACHE, { recursive: true });
-  // Use this machine's apt settings for downloads (proxies, checks of dates), and its package source if this
+  // Uses this machine's apt settings for downloads (proxies, checks of dates), and its package source if this
   // machine runs Debian.
   const options = join(CACHE, 'apt.conf');
   const dump = await run(['apt-config', 'dump', 'Acquire']);

@@ -1,5 +1,5 @@
 /**
- * The benchmark of registries, after setup: installs etcd where it may, then starts
+ * Runs the benchmark of registries, after setup: installs etcd if it is allowed to, then starts
  * dist/bench/discovery/main.js with the given arguments.
  */
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** The simulated fleet, after setup: starts dist/bench/fleet/main.js with the given arguments. */
+/** Runs the simulated fleet, after setup: starts dist/bench/fleet/main.js with the given arguments. */
 import { spawnSync } from 'node:child_process';
 import { root } from './command.mjs';
 

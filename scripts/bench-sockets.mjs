@@ -1,7 +1,7 @@
 /**
- * The benchmark of sockets and of the tunnel, after setup: starts dist/bench/sockets/main.js with the given
- * arguments. It does not install the programs whose traffic goes through the tunnel, because their packages
- * start services.
+ * Runs the benchmark of sockets and of the tunnel, after setup: starts dist/bench/sockets/main.js with the
+ * given arguments. It does not install the programs whose traffic goes through the tunnel, because their
+ * packages start services.
  */
 import { spawnSync } from 'node:child_process';
 import { root } from './command.mjs';

@@ -102,7 +102,7 @@ const TURNS = [
       [suite('RDMA siw: Node', ...rdma('siw', '--only', 'node'))],
     ],
   ],
-  // The unlimited tests run in full once, with the main Node and without sanitizers; elsewhere a fifth of
+  // The unlimited tests run in full once, with the main Node and without sanitizers. Elsewhere a fifth of
   // them runs (test/extent.ts).
   [[[suite('everything', 'env', 'RDMA_RPC_EXTENT=all', ...script('node-tests', '--node', MAIN_NODE))]]],
   [
@@ -125,6 +125,6 @@ clear();
 const begin = performance.now();
 const stages = all ? [...REQUIRED, ...turned(TURNS, await commit()).flat()] : CONTRIBUTOR;
 const took = await runStages(stages, all ? { beginMs: BEGIN_MS, endMs: END_MS } : {});
-// Print one line near the end, because only the end of a long log may be kept.
+// Prints one line near the end, because only the end of a long log may be kept.
 const steps = `${((performance.now() - begin) / 60_000).toFixed(1)} min in all: ${took.join(', ')}`;
 process.exit(summarize(recorded(), [steps]) ? 0 : 1);

@@ -111,8 +111,8 @@ const NEEDS = {
     { debian: 'openssh-client', present: () => which('scp') !== undefined },
   ],
   haproxy: [{ debian: 'haproxy', present: () => existsSync('/usr/sbin/haproxy') }],
-  // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache; these are
-  // for building siw.
+  // The guest's kernel is built against packages that test/rdma-vm/kernel.sh unpacks in its cache. These
+  // packages are for building siw.
   siw: [
     { debian: 'gcc', present: () => which('gcc') !== undefined },
     { debian: 'make', present: () => which('make') !== undefined },

@@ -178,7 +178,7 @@ const lock = createHash('sha256')
   .digest('hex');
 const stamp = join(SITE, 'node_modules', '.stamp');
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
-  // Do not use `npm ci`, because it refuses where a registry lacks an optional package of another platform.
+  // `npm ci` is not used, because it refuses where a registry lacks an optional package of another platform.
   await progress('site: packages', () =>
     run([
       'npm',

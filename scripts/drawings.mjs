@@ -92,14 +92,14 @@ function sizeRow(y, size, way, picture) {
 const drawings = {
   session: {
     height: 260,
-    title: 'A session: the control socket and the queue pair',
+    title: 'A session: the sideband connection and the queue pair',
     shapes: [
       ...sides(216),
       box(25, 55, 120, 44, ['your calls']),
       box(25, 190, 120, 44, ['arena, slots'], 'memory'),
       box(575, 55, 120, 44, ['your handlers']),
       box(575, 190, 120, 44, ['arena, slots'], 'memory'),
-      arrow(160, 100, 560, 100, 'control socket: handshake, liveness, closing', { both: true }),
+      arrow(160, 100, 560, 100, 'sideband connection: handshake, liveness, closing', { both: true }),
       arrow(85, 99, 85, 190, '', { both: true }),
       arrow(635, 99, 635, 190, '', { both: true }),
       arrow(160, 212, 560, 212, '', { kind: 'thick' }),
@@ -199,7 +199,7 @@ const drawings = {
       text(110, 24, 'client', { anchor: 'middle' }),
       box(560, 34, 150, 76, ['server', 'killed'], 'gone'),
       box(560, 170, 150, 76, ['another server', 'or the next start']),
-      box(22, 46, 176, 34, ['control socket ends']),
+      box(22, 46, 176, 34, ['sideband ends']),
       arrow(560, 63, 198, 63, 'the kernel closes it, at once'),
       box(22, 104, 176, 56, ['calls in flight:', 'UNAVAILABLE, maybe']),
       box(22, 182, 176, 56, ['calls not sent yet,', 'new calls'], 'memory'),

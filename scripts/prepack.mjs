@@ -2,11 +2,10 @@
  * Runs before `npm pack`. It builds everything, and puts the binaries into the folders that the package
  * contains. RDMA_RPC_PREBUILDS selects the binaries:
  *
- *   local    this machine's own build, as it is: fast, needs nothing else, and loads where glibc is as new
- *            as here. Used by `npm pack`.
- *   all      those for x64 and arm64, linked with an older Debian so that they load with glibc 2.28. Used by
- *            `npm publish`, a release, and `npm run test:portable`. Fails where the compilers or mmdebstrap are
- *            missing: a package must not lack half of it unnoticed.
+ *   local    this machine's own build, as it is: fast, needs nothing else, and loads where glibc is as new as
+ * here. Used by `npm pack`. all      those for x64 and arm64, linked with an older Debian so that they load
+ * with glibc 2.28. Used by `npm publish`, a release, and `npm run test:portable`. It fails where the
+ * compilers or mmdebstrap are missing, because a package must not lack half of its binaries unnoticed.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
@@ -44,8 +43,8 @@ async function packAll() {
     if (why !== '') fail(`no binary for linux-${arch}: ${why}. \`npm run test:portable\` installs them`);
   }
   for (const arch of ARCHITECTURES) await buildPrebuilt(arch);
-  // Check both architectures, because another process may meanwhile have packed this folder for this machine
-  // only.
+  // Both architectures are checked, because another process may have packed this folder for this machine only
+  // in the meantime.
   for (const arch of ARCHITECTURES) {
     for (const file of PRODUCTS.map((name) => join(root, prebuilt(arch), name))) {
       const much = existsSync(file) ? tooMuch(file) : ['to be built'];

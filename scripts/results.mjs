@@ -31,8 +31,8 @@ export function record(
   const step = process.env.RDMA_RPC_STEP; // the step of check.mjs that recorded this result
   const result = { suite, step, passed, failed, whyNot, failures, failedOnce, note, timed: slowestOf(timed) };
   mkdirSync(folder, { recursive: true });
-  // Rename the file into place, because a step that runs at the same time may now read the folder, or write
-  // to it.
+  // The file is renamed into place, because a step that runs at the same time may be reading the folder, or
+  // writing to it.
   const file = join(folder, `${suite.replaceAll(/\W+/g, '-')}.json`);
   const unfinished = `${file}.${process.pid}`;
   writeFileSync(unfinished, JSON.stringify(result));

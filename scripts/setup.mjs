@@ -132,7 +132,7 @@ function prune(dir = 'dist') {
 async function setup(args) {
   checkNode();
   const did = [await installNpmPackages(), await vendor(), await buildAddon()];
-  // Compile the generator first, because tests and examples import its output.
+  // The generator is compiled first, because tests and examples import its output.
   did.push(
     await compile(
       'generator',

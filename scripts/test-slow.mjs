@@ -1,6 +1,6 @@
 /**
- * The suite of long stops, killed peers and real programs through the tunnel (test/slow), about six minutes:
- * npm run test:slow. Counted like the others.
+ * Runs the suite of long stops, killed peers and real programs through the tunnel (test/slow), which takes
+ * about six minutes: npm run test:slow. Its results are counted like those of the other suites.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { install, PROGRAMS } from './debian.mjs';
 import { record, summarize } from './results.mjs';
 import { readVitest, reporting } from './vitest-report.mjs';
 
-// Their packages start services, which only a machine of CI may be given.
+// The packages of these programs start services, so they may be installed only on a machine of CI.
 if (process.env.CI)
   for (const purpose of PROGRAMS) {
     const why = await install(purpose);

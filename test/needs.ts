@@ -1,7 +1,7 @@
 /**
- * The Debian packages that tests need on this machine besides Node: those of a purpose in scripts/debian.mjs,
- * which set-up installs if it may. Tests that lack a package are skipped with the reason, and the sum of `npm
- * test` repeats it.
+ * The Debian packages that tests need on this machine besides Node. scripts/debian.mjs lists them by purpose,
+ * and set-up installs them if it is allowed to. Tests that lack a package are skipped with the reason, and
+ * the summary of `npm test` repeats it.
  */
 import { beforeEach } from 'vitest';
 
@@ -9,7 +9,7 @@ const { missing } = (await import(new URL('../scripts/debian.mjs', import.meta.u
   missing: (purpose: string) => string[];
 };
 
-/** Returns why tests that need `purpose` cannot run here, or '' when they can. */
+/** Returns the reason why tests that need `purpose` cannot run here, or '' when they can. */
 export function whyNot(purpose: string): string {
   const packages = missing(purpose);
   return packages.length === 0 ? '' : `missing Debian packages: ${packages.join(', ')}`;

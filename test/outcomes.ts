@@ -6,7 +6,7 @@ import type { RpcError } from 'rdma-rpc';
 import { expect } from 'vitest';
 
 /**
- * This limit is shorter than the time limit of a test, whose error says only that the time is over. Take the
+ * This limit is shorter than the time limit of a test, whose error only says that the time is over. Take the
  * functions now, because tests fake the clock.
  */
 const waitMs = Number(process.env.RDMA_RPC_UNTIL_MS ?? 100_000);
@@ -16,7 +16,8 @@ const { setTimeout: startTimer, clearTimeout: stopTimer } = globalThis;
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Waits until the condition holds. Fails, with the condition, when it has not become true for a long time.
+ * Waits until the condition holds. Fails with the text of the condition when the condition has not become
+ * true for a long time.
  */
 export async function until(condition: () => boolean): Promise<void> {
   for (const endMs = now() + waitMs; !condition(); await turn())
@@ -24,8 +25,8 @@ export async function until(condition: () => boolean): Promise<void> {
 }
 
 /**
- * Returns the result of `promise`. Fails, with `what`, when the promise has not settled for a long time, so
- * that a bug which prevents it has a name.
+ * Returns the result of `promise`. Fails with `what` when the promise has not settled for a long time, so
+ * that the error names the operation that is stuck.
  */
 export function comes<T>(promise: Promise<T>, what: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;

@@ -17,9 +17,9 @@ export const asCalls = 'rdma-rpc, in a call';
 export const standalone = 'rdma-rpc, encode()';
 
 /**
- * A bound for codecs, which is not a codec itself. It writes the strings of a list, one after the other, by
- * the functions that the codec uses, without tags, lengths, checks or a check of the remaining room. It reads
- * them back from known offsets.
+ * A bound for codecs. It is not a codec itself. It writes the strings of a list, one after another, with the
+ * functions that the codec uses. It leaves out tags, lengths, checks, and the check of the remaining room. It
+ * reads them back from known offsets.
  */
 export const charactersAlone = 'characters alone';
 
@@ -121,8 +121,8 @@ export async function candidateMaker(codec: CodecName): Promise<(of: Case) => Ca
     const type = of.type;
     const encoded = type.encode(of.message);
     if (peer !== undefined) return peerCandidate(peer, of, encoded);
-    // Encode decoded messages too, as a server does, because their maps have a different hidden class from
-    // those of literals.
+    // Decoded messages are encoded too, as a server does, because their maps have a different hidden class
+    // from those of literals.
     if (Buffer.compare(type.encode(type.decode(encoded)), encoded) !== 0)
       throw new Error(`${of.name}: what was decoded is not encoded as before`);
     if (codec === charactersAlone) return characters(stringsOf(of.message) ?? []);

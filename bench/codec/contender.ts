@@ -19,7 +19,7 @@ export interface Cost {
   readonly microseconds: number;
 }
 
-/** The value is kept where the optimiser cannot see that it is never read. */
+/** The value is kept where the optimiser cannot tell that it is never read. */
 const kept: { value: unknown } = { value: undefined };
 
 /** CPU time of this process at the end of the last slice, as returned by `process.cpuUsage`. */

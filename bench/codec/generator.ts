@@ -39,13 +39,13 @@ interface Candidate {
   readonly args: readonly string[];
   /** Whether the compiler reads a `.d.ts` instead of a `.ts`. */
   readonly declarations: boolean;
-  /** Rounds of the compiler. One suffices where no goal refers to the row. */
+  /** Rounds of the compiler. One row suffices where no goal refers to it. */
   readonly compileRounds: number;
 }
 
 /**
- * Our `.ts` without its `@ts-nocheck`. It shows what the compiler saves by that line, and what a project pays
- * that removes it.
+ * Our `.ts` without its `@ts-nocheck`. It shows what the compiler saves because of that line, and the cost
+ * for a project that removes the line.
  */
 const checked = 'ours-checked';
 
@@ -125,7 +125,7 @@ function timed(command: string, args: readonly string[]): number | string {
   return error?.message ?? (stderr || stdout).split('\n').slice(0, 2).join(' ');
 }
 
-/** Returns why the plugins are missing, or an empty string when they are installed. */
+/** Returns the reason why the plugins are missing, or an empty string when they are installed. */
 function prepare(): string {
   rmSync(join(directory, 'out'), { recursive: true, force: true });
   for (const { peer } of candidates) mkdirSync(join(directory, 'out', peer), { recursive: true });

@@ -1,7 +1,7 @@
 /**
- * The codecs with which ours is compared: protobufjs as static code (generated here by its own command) and
- * protobuf-es (from the same schema's descriptor, which is all that its generated code contains). It is
- * called by candidates.ts, speed.ts and bundle.ts.
+ * The codecs with which ours is compared. protobufjs is used as static code, generated here by its own
+ * command. protobuf-es works from the same schema's descriptor, which is all that its generated code
+ * contains. It is called by candidates.ts, speed.ts and bundle.ts.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -78,7 +78,7 @@ export async function protobufjsStatic(): Promise<Peer> {
 
 /**
  * Returns the schema's descriptor, which our generated code contains. protobuf-es's own plugin would need
- * protoc to produce the same.
+ * protoc to produce the same descriptor.
  */
 export function describedFile(): FileDescriptorProto {
   return fromBinary(FileDescriptorProtoSchema, file_codec_proto.bytes);

@@ -52,7 +52,7 @@ async function costOf(child: ChildProcess, slice: Slice): Promise<Cost> {
 }
 
 /**
- * Returns nanoseconds per message of each codec. The costs of the slices are summed, so that a garbage
+ * Returns nanoseconds per message of each codec. The costs of the slices are added up, so that a garbage
  * collection counts for the codec that produced the garbage.
  */
 async function roundOf(children: readonly ChildProcess[], slice: Slice, slices: number): Promise<number[]> {

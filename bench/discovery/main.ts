@@ -1,7 +1,8 @@
 /**
- * How fast a registry's changes reach calls, and whether calls go on without it: a server that is added or
- * killed, and a registry that is down for a while and comes back empty. With Debian's etcd-server, and with
- * an API server of Kubernetes that is played by the tests'. Started by scripts/bench-discovery.mjs.
+ * Measures how fast a registry's changes reach calls, and whether calls continue without the registry. A
+ * server is added or killed, and a registry is down for a while and comes back empty. The registries are
+ * Debian's etcd-server, and the tests' imitation of a Kubernetes API server. Started by
+ * scripts/bench-discovery.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -36,7 +37,7 @@ const ttlMs = 2000;
 
 const portOf = (address: string): number => Number(address.split(':').at(-1));
 
-/** A server whose answers have its port. */
+/** A server whose answers contain its port. */
 async function started() {
   let id = 0;
   const server = createServer().add(BenchDefinition, { echo: () => ({ id }) });
@@ -51,7 +52,10 @@ function callerOf(resolver: Resolver) {
   return { channel, call: () => client.echo({}, { waitForReady: true, timeoutMs: 10_000 }) };
 }
 
-/** Waits until calls go to `address`. Without pauses of its own, it would measure those. */
+/**
+ * Waits until calls go to `address`. It has no pauses of its own, because the benchmark would otherwise
+ * measure those.
+ */
 async function called(call: () => Promise<{ id?: number }>, address: string): Promise<void> {
   while ((await call()).id !== portOf(address)) await pause(0);
 }
@@ -63,7 +67,7 @@ function percentiles(all: readonly number[]): string[] {
   return [at(0.5), at(0.99), shown(sorted.at(-1)!)];
 }
 
-/** From the change in the registry until a call has reached the new server, in ms. */
+/** The time in ms from the change in the registry until a call has reached the new server. */
 async function added(resolver: Resolver, add: (address: string, server: object) => Promise<void>) {
   const { channel, call } = callerOf(resolver);
   const first = await started();
@@ -93,7 +97,7 @@ async function child(endpoints: string): Promise<{ process: ChildProcess; addres
   throw new Error('the server has ended');
 }
 
-/** From the end of a server's process until its address is out of the list, in ms. */
+/** The time in ms from the end of a server's process until its address has left the list. */
 async function killed(url: string): Promise<number[]> {
   const { channel, call } = callerOf(etcd({ endpoints: url, service }));
   const stays = await child(url);
@@ -115,7 +119,10 @@ async function killed(url: string): Promise<number[]> {
 
 type Registered = Awaited<ReturnType<typeof started>>;
 
-/** Calls without end beside `during`, which gets three registered servers: how many, and how many failed. */
+/**
+ * Makes calls without a pause while `during` runs, which gets three registered servers. Returns the number of
+ * calls and of failed calls.
+ */
 async function underLoad(
   url: string,
   during: (channel: Channel, servers: Registered[], next: () => Promise<Registered>) => Promise<void>,
@@ -178,7 +185,7 @@ async function withKubernetes(): Promise<number[]> {
   try {
     return await added(resolver, async (address) => {
       const [host = '', port] = address.split(':');
-      // The first one stays; the next one replaces the last, whose server has gone.
+      // The first server stays; the next one replaces the last server, which has ended.
       const name = slices++ === 0 ? 'first' : 'next';
       api.set({ name, endpoints: [host], ports: [{ port: Number(port) }] });
     });

@@ -7,7 +7,7 @@ const [endpoints = '', service = '', ttlMs = ''] = process.argv.slice(2);
 let id = 0;
 const server = createServer().add(BenchDefinition, { echo: () => ({ id }) });
 const address = await server.listen('127.0.0.1:0');
-// Answers have the port, so that the caller knows who has answered.
+// Answers contain the port, so that the caller knows which server has answered.
 id = Number(address.split(':').at(-1));
 await register(server, { endpoints, service, address, ttlMs: Number(ttlMs) }).ready();
 console.log(address);

@@ -89,7 +89,7 @@ async function measure(file: string, row: ExtrasRow): Promise<Measured> {
     const client = await start('client');
     await sleep(warmupMs);
     const measured: Measured[] = [];
-    // A window with few calls would not be accurate, so it is longer.
+    // A window with few calls would not be accurate, so such a window is longer.
     const longer = row.message === 'small' && row.bytes < 1024 * 1024 ? 1 : 4;
     const caller = row.isReverse ? server : client;
     while (measured.length < windows / longer)
@@ -103,8 +103,8 @@ async function measure(file: string, row: ExtrasRow): Promise<Measured> {
 }
 
 /**
- * Returns the CPU time of both sides that a call of `row` takes beyond a plain call, for each part that the
- * row names.
+ * For each part that the row names, returns the CPU time of both sides that a call of `row` takes beyond a
+ * plain call.
  */
 function eachUs(row: ExtrasRow, own: Measured, plain: Measured): number {
   return row.each === 0 ? bothUs(own) : (bothUs(own) - bothUs(plain)) / row.each;
@@ -145,7 +145,7 @@ const found: Rounds[] = trees.map(() => []);
 for (let round = 0; round < rounds; round++) {
   for (const each of found) each.push(new Map());
   for (const row of chosen) {
-    // Alternate the order, because the second of two builds may find the machine warmer, or slower.
+    // The order alternates, because the second of two builds may find the machine warmer, or slower.
     const order = trees.map((_, i) => (round % 2 === 0 ? i : trees.length - 1 - i));
     for (const tree of order) found[tree]!.at(-1)!.set(row.name, await measure(trees[tree]!, row));
   }

@@ -1,6 +1,6 @@
 /**
- * The virtual clock of the simulated fleet: events by time, in the order in which they were planned where
- * times are equal. A heap, since 10,000 nodes have millions of events.
+ * The virtual clock of the simulated fleet. It has events ordered by time; events of the same time keep the
+ * order in which they were planned. A heap, since 10,000 nodes have millions of events.
  */
 interface Planned {
   readonly atMs: number;

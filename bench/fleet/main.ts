@@ -1,7 +1,7 @@
 /**
- * The simulated fleet and the cost of picks: `npm run bench:fleet [-- --seed N]` prints what 10,000 nodes do
- * when a region restarts, the latencies of policies, how subsets and keys are spread, and how long a pick
- * takes.
+ * The simulated fleet and the cost of picks. `npm run bench:fleet [-- --seed N]` prints the behaviour of
+ * 10,000 nodes when a region restarts, the latencies of policies, how subsets and keys are spread, and how
+ * long a pick takes.
  */
 import { parseArgs } from 'node:util';
 import { picks } from './picks.ts';

@@ -1,7 +1,7 @@
 /**
- * The nodes of the simulated fleet, at the level of messages: servers with workers and a queue, and clients
- * that choose servers, connect again and make calls. Subsets, policies and pauses are the runtime's own code;
- * only the network and the time are simulated.
+ * The nodes of the simulated fleet, at the level of messages. Servers have workers and a queue. Clients
+ * choose servers, connect again and make calls. Subsets, policies and pauses are the runtime's own code. Only
+ * the network and the time are simulated.
  */
 import type { Reporting } from '../../runtime/client/balancing/by-reports.ts';
 import type { Policy } from '../../runtime/client/balancing/policy.ts';
@@ -12,7 +12,7 @@ import type { Events } from './events.ts';
 
 export type Chance = () => number;
 
-/** Time that a message needs from one node to another, ms. */
+/** The time in ms that a message needs from one node to another. */
 const wireMs = 0.1;
 
 export class FleetServer {
@@ -42,7 +42,7 @@ export class FleetServer {
     this.#free = workers;
   }
 
-  /** Runs a call now or when a worker is free; `done` is called when it has ended. */
+  /** Runs a call now, or when a worker is free; `done` is called when the call has ended. */
   call(done: () => void): void {
     const run = (): void => {
       this.#events.after(-Math.log(1 - this.#chance()) * this.#meanMs, () => {
@@ -127,7 +127,10 @@ export class FleetClient {
     this.#update();
   }
 
-  /** The connections to servers that have gone are lost. `onReconnect` is called for each that comes back. */
+  /**
+   * The connections to servers that have gone are lost. `onReconnect` is called for each client that comes
+   * back.
+   */
   lose(onReconnect: () => void): void {
     for (const link of this.links) {
       if (link.server.up || !link.connected) continue;
@@ -150,7 +153,7 @@ export class FleetClient {
     });
   }
 
-  /** Makes a call. `done` gets its time in ms, or -1 when there is no connection. */
+  /** Makes a call. `done` gets the time of the call in ms, or -1 when there is no connection. */
   call(done: (ms: number) => void): void {
     const link = this.#policy.pick(anyRoom, undefined);
     if (link === undefined) {

@@ -1,7 +1,7 @@
 /**
- * What a pick costs: each policy over 1, 3, 10 and 100 ready connections, with the loads of calls in flight
- * and a thousand keys.
- * The best of several rounds, since other processes of the machine only add to it.
+ * Measures the cost of a pick: each policy over 1, 3, 10 and 100 ready connections, with the loads of calls
+ * in flight and a thousand keys. The result is the best of several rounds, because other processes of the
+ * machine only add to the time.
  */
 import { policyNames, policyOf } from '../../runtime/client/connections/policies.ts';
 import { encodeMetadata } from '../../runtime/core/metadata-wire.ts';
@@ -36,7 +36,7 @@ function measured(
   chosen.update(links, links);
   const metadata = Array.from({ length: 1024 }, (_, i) => encodeMetadata([['session', `user-${i}`]]));
   const room = (link: FleetLink): boolean => link.load < 256;
-  /** The last calls; each ends when this number of others have begun. */
+  /** The last calls; each ends when this number of other calls have begun. */
   const inFlight = new Array<FleetLink | undefined>(64).fill(undefined);
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < rounds; ++round) {

@@ -1,7 +1,7 @@
 /**
- * What is simulated: the restart of a region, the latencies of policies, subsets, and keys of consistent
- * hashing. Each scenario has a seed and gives the same figures again. Used by main.ts, which prints them, and
- * by the tests, which hold them to their goals.
+ * The simulated scenarios: the restart of a region, the latencies of policies, subsets, and keys of
+ * consistent hashing. Each scenario has a seed, and gives the same figures in each run. Used by main.ts,
+ * which prints the figures, and by the tests, which compare them with their goals.
  */
 import { BoundedHash } from '../../runtime/client/balancing/bounded-hash.ts';
 import { subsetOf } from '../../runtime/client/balancing/subset.ts';
@@ -33,9 +33,9 @@ export interface Fleet {
 }
 
 /**
- * All servers of one of three regions stop together and come back after `downMs`. Returns how many
- * connections came back in each second since then, and how many calls found no connection meanwhile. Each
- * client makes a call a second.
+ * All servers of one of three regions stop together and come back after `downMs`. Returns the number of
+ * connections that came back in each second after that, and the number of calls that found no connection
+ * during that time. Each client makes a call a second.
  */
 export function regionRestart({ seed, clients, servers, subset }: Fleet, downMs: number) {
   const chance = chanceOf(seed);
@@ -79,7 +79,10 @@ export function regionRestart({ seed, clients, servers, subset }: Fleet, downMs:
   return { perSecond, lost, calls, failed };
 }
 
-/** The seconds until all but a hundredth were back, and the rate that would have been even over them. */
+/**
+ * The number of seconds until all but a hundredth of the connections were back, and the rate at which they
+ * would have come back evenly in that time.
+ */
 export function evenness(perSecond: readonly number[], lost: number): { fullest: number; steady: number } {
   let sum = 0;
   let seconds = 0;
@@ -94,12 +97,12 @@ export interface Latencies {
 }
 
 export interface LoadShape {
-  /** Servers in this share take `slowness` times as long. */
+  /** The share of servers that take `slowness` times as long for a call. */
   readonly slowShare: number;
   readonly slowness: number;
-  /** Calls that a client makes at once. */
+  /** Number of calls that a client makes at once. */
   readonly burst: number;
-  /** Share of the servers' capacity that is used, without the slowness. */
+  /** Share of the servers' capacity that is used when all servers have their normal speed. */
   readonly utilization: number;
 }
 
@@ -133,7 +136,7 @@ export function latencies(fleet: Fleet, policy: PolicyName, shape: LoadShape, se
   return { p50: at(0.5), p99: at(0.99), p999: at(0.999) };
 }
 
-/** Sessions of each server with subsets, and how many move when one server leaves. */
+/** The number of sessions of each server with subsets, and how many sessions move when one server leaves. */
 export function subsets({ clients, servers, subset }: Fleet) {
   const all = Array.from({ length: servers }, (_, i) => ({ address: `server-${i}:5000`, weight: 1 }));
   const counts = new Map(all.map(({ address }) => [address, 0]));
@@ -149,9 +152,9 @@ export function subsets({ clients, servers, subset }: Fleet) {
 }
 
 /**
- * Keeps 200 calls of a gateway in flight at ten servers with caches, half of them of one key. Returns the
- * mean load of the busiest server in relation to that of all, and the share of calls whose server had seen
- * their key.
+ * Keeps 200 calls of a gateway in flight at ten servers with caches. Half of the calls have the same key.
+ * Returns the mean load of the busiest server in relation to the mean load of all servers, and the share of
+ * calls whose server had already seen their key.
  */
 export function hotKey(seed: number, maxLoad: number, calls: number) {
   const chance = chanceOf(seed);

@@ -4,9 +4,9 @@
  * performance of a framework is compared with it.
  *
  * A slot is `call u32 · kind u8 · length u8 · 2 spare · 56 bytes` of protobuf written in place. A payload
- * that does not fit lies in the pool, and the slot contains its index instead. The server copies the payload
- * into memory of its own, and the client copies an echoed payload into its own memory, as READ and WRITE
- * would.
+ * that does not fit the slot lies in the pool, and the slot contains the payload's index instead. The server
+ * copies the payload into memory of its own, and the client copies an echoed payload into its own memory, as
+ * READ and WRITE would.
  */
 import { createRequire } from 'node:module';
 import { packageRoot } from '../paths.ts';
@@ -26,7 +26,7 @@ interface Addon {
   close(): void;
 }
 
-// These values are as in shared.h and pump.h.
+// shared.h and pump.h have the same values.
 const ringsOffset = 4096;
 const ringBytes = slots * slotBytes;
 const poolOffset = ringsOffset + 2 * ringBytes;

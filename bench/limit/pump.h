@@ -1,13 +1,13 @@
-// The event-loop end of a ring. It polls the peer's ring in every iteration of the loop, enters JS once per
-// batch, and publishes what JS wrote when JS returns, so that no Node-API call is made per message.
+// The event-loop end of a ring. It polls the peer's ring in every iteration of the loop, and enters JS once
+// per batch. When JS returns, it publishes what JS wrote. Therefore no Node-API call is made per message.
 // Everything runs on the thread of the loop.
 //
 //   prepare (before the loop may block)  publish; then spin on or arm the eventfd and let it block
 //   poll    (eventfd)                    awake again
 //   check   (after the poll)             take what arrived, batch by batch
 //
-// Spinning continues for kSpinNs after the last traffic. It never happens while the peer last ran on this
-// CPU, because the peer could not run then.
+// Spinning continues for kSpinNs after the last traffic. It never spins while the peer last ran on this CPU,
+// because the peer could not run then.
 #pragma once
 
 #include <node_api.h>
@@ -34,8 +34,8 @@ class Pump {
   Pump(const Pump&) = delete;
   Pump& operator=(const Pump&) = delete;
 
-  /// `on_batch` is called without arguments; the control array says which slots have arrived. Returns false
-  /// if the loop refused a handle.
+  /// `on_batch` is called without arguments; the control array contains the slots that have arrived. Returns
+  /// false if the loop refused a handle.
   bool start(napi_value on_batch);
   /// Lets the loop end. The pump itself stays for the life of the process, because JS may still read its
   /// control words.

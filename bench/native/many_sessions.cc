@@ -181,7 +181,7 @@ bool measure(int sessions) {
   const long own = referenced_kib(false), shared = referenced_kib(true);
   std::printf("%5d sessions: %6.0f ns a call, best %6.0f; pages a call: ", sessions, ns[ns.size() / 2],
               ns[0]);
-  // Each call touches some pages on both sides, but on some machines the kernel does not notice it.
+  // Each call touches some pages on both sides. On some machines, the kernel does not notice this.
   if (shared / 4 < sessions) {
     std::printf("not known to this kernel\n");
   } else {

@@ -1,6 +1,6 @@
 // Measures the cost of memory that is not in the caches of this machine. It is the time of one load after
-// another, each from a different line, for adjacent lines and for one line in each page. The second case is
-// that of calls over many sessions, because each session has pages of its own. Run it by hand:
+// another, each from a different line: first from adjacent lines, and then from one line in each page. The
+// second case is that of calls over many sessions, because each session has pages of its own. Run it by hand:
 //
 //   build/bench/page_touch [LINES …]     default 1024 4096 8192 16384 32768
 //

@@ -1,6 +1,6 @@
-// Measures the cost of the shm fabric itself, without session or Node: nanoseconds for a post and for a poll
-// when the other side is quiet, and for an echo between two processes, and gigabytes per second of READ and
-// WRITE.
+// Measures the cost of the shm fabric itself, without session or Node. It measures nanoseconds for a post and
+// for a poll when the other side is quiet, and for an echo between two processes. It also measures gigabytes
+// per second of READ and WRITE.
 //
 // Run it by hand: shm_ring [CPU of the client] [CPU of the server], default 0 and 1. Each figure is the best
 // of many short rounds. On a machine with other load, the other rounds measure that load.

@@ -1,6 +1,6 @@
 // Measures the throughput of a plain C program by TCP over loopback. It sends blocks of a given size from one
-// process to another, and with `echo` back again. It has no frames and no checks, and uses blocking calls.
-// bench/sender.ts starts it, or a user starts it by hand:
+// process to another. With `echo`, the blocks are also sent back. It has no frames and no checks, and uses
+// blocking calls. bench/sender.ts starts it, or a user starts it by hand:
 //   tcp_stream put|echo BYTES WARM_UP_MS MEASURE_MS
 // It prints one line of JSON: bytes per second in one direction, and the CPU time of both processes.
 #include <netinet/in.h>
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
   if (fd < 0 || ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("connect");
   no_delay(fd);
 
-  // Use two threads, so that a server which echoes never waits for a client that only sends.
+  // Two threads are used, so that a server which echoes never waits for a client that only sends.
   std::atomic<std::size_t> blocks{0};
   std::thread answers([&] {
     std::vector<char> answer(echo ? bytes : 1);

@@ -62,7 +62,7 @@ function serve(socket) {
   });
 }
 
-/** Settles at the end of a call, also when its own caller has ended it. */
+/** Settles at the end of a call, also when the caller itself has ended it. */
 const over = (call) =>
   new Promise((resolve, reject) => {
     call.on('end', resolve);

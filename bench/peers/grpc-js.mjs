@@ -29,7 +29,7 @@ const unary = (handler) => (call, callback) => {
   );
 };
 
-/** As in our peer, TLS has certificates of both sides. */
+/** As in our peer, both sides of TLS have certificates. */
 const materialOf = ({ tls }) => ['ca', 'key', 'cert'].map((name) => readFileSync(join(tls, `${name}.pem`)));
 function serverCredentials(options) {
   if (options.tls === undefined) return grpc.ServerCredentials.createInsecure();

@@ -17,8 +17,8 @@ export interface Curve {
   readonly title: string;
   readonly axis: string;
   /**
-   * Whether x counts bytes. A call with more bytes may take longer by the time that they take at the best
-   * rate.
+   * Whether x counts bytes. A call with more bytes may take longer by the time that the additional bytes take
+   * at the best rate.
    */
   readonly bytes: boolean;
   readonly points: readonly Point[];

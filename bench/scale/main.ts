@@ -1,7 +1,7 @@
 /**
- * `npm run bench:scale`: measures how calls/s depend on what grows (calls in flight, connections, sizes,
- * mixes), compared with grpc-js and node:net in the same run. It prints a table for each curve, names the
- * cliffs, and writes everything to one HTML page. It sleeps while others measure. It is started by
+ * `npm run bench:scale`: measures how calls/s depend on a growing quantity (calls in flight, connections,
+ * sizes, mixes), compared with grpc-js and node:net in the same run. It prints a table for each curve, names
+ * the cliffs, and writes everything to one HTML page. It sleeps while others measure. It is started by
  * scripts/bench-scale.mjs.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';

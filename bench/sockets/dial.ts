@@ -1,14 +1,19 @@
-/** Both libraries behind one interface: how each listens and connects. Used by both processes. */
+/**
+ * Both libraries behind one interface, with the way in which each listens and connects. Used by both
+ * processes.
+ */
 import * as net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { configure } from 'rdma-rpc';
 import { connect, createServer } from 'rdma-rpc/socket';
 import type { Library, SocketScenario } from './scenarios.ts';
 
-/** Eight writes of 1 MiB on their way, and as many that the receiver has. */
+/** Eight writes of 1 MiB in flight, and as many that the receiver has. */
 const arenaBytes = 128 * 1024 * 1024;
 
-/** Listens on a path, or on any port when `path` is undefined. Resolves with what `dial()` takes. */
+/**
+ * Listens on a path, or on any port when `path` is undefined. Resolves to the value that `dial()` expects.
+ */
 export function listen(
   library: Library,
   { polling, network }: SocketScenario,
@@ -39,7 +44,7 @@ const fabricOf = (network: SocketScenario['network']): 'shm' | 'tcp' => (network
 
 let configured = false;
 
-/** Connects to what `listen()` has resolved with. */
+/** Connects to the value to which `listen()` has resolved. */
 export function dial(library: Library, { polling, network }: SocketScenario, to: string): Duplex {
   if (library === 'node:net')
     return network === 'unix'

@@ -1,7 +1,7 @@
 /**
- * One of the two processes of a measurement, started by main.ts: `node end.js server SCENARIO LIBRARY PATH`
- * serves until it is killed and says where; `node end.js client SCENARIO LIBRARY ADDRESS WINDOW PID` measures
- * and ends. PID is the server's.
+ * One of the two processes of a measurement, started by main.ts. `node end.js server SCENARIO LIBRARY PATH`
+ * serves until it is killed, and prints its address. `node end.js client SCENARIO LIBRARY ADDRESS WINDOW PID`
+ * measures and ends. PID is the server's.
  */
 import * as http from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -20,7 +20,7 @@ const scenario = socketScenarios.find((each) => each.name === name)!;
 const send = (message: FromEnd): Promise<void> =>
   new Promise((resolve) => void process.send?.(message, undefined, undefined, () => resolve()));
 
-/** What the server does with each connection. */
+/** The server's action for each connection. */
 function serving({ kind, bytes }: SocketScenario): (socket: Duplex) => void {
   if (kind === 'ping')
     return (socket) => {

@@ -7,13 +7,13 @@ import { Latencies, type Percentiles } from '../latencies.ts';
 import type { Window } from '../measure.ts';
 import type { SocketScenario } from './scenarios.ts';
 
-/** `perSecond` counts writes, round trips or requests; CPU is that of both processes. */
+/** `perSecond` counts writes, round trips or requests. The CPU time is that of both processes. */
 export interface SocketMeasurement extends Percentiles, CpuUse {
   readonly perSecond: number;
 }
 
 const samplesMax = 1 << 20;
-/** Connections that make HTTP requests, each one at a time. */
+/** Connections that make HTTP requests, one request at a time on each connection. */
 const httpConnections = 16;
 
 /** Counts between the end of the warm-up and the end of the window. */
@@ -32,7 +32,7 @@ class Meter {
     this.#pids = pids;
   }
 
-  /** Counts one more, which began at `fromMs`. Returns true when the window is over. */
+  /** Counts one more item, which began at `fromMs`. Returns true when the window is over. */
   add(fromMs: number): boolean {
     const now = performance.now();
     if (this.#cpu === undefined) {
@@ -54,7 +54,7 @@ class Meter {
   }
 }
 
-/** Writes until the window is over. The server must have read every byte, of which it says the number. */
+/** Writes until the window is over. The server must have read every byte; it reports the number of bytes. */
 async function write(socket: Duplex, bytes: number, meter: Meter): Promise<void> {
   const block = Buffer.alloc(bytes, 7);
   let sent = 0;

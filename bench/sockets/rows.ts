@@ -1,6 +1,5 @@
 /**
- * The results of the benchmark of sockets: goals, a row for each scenario and peer, and how they are
- * printed.
+ * The results of the benchmark of sockets: goals, a row for each scenario and peer, and the printed form.
  */
 import type { Verdict } from '../goals.ts';
 import { figure, goalLines, table } from '../report.ts';
@@ -13,7 +12,7 @@ export interface SocketRow {
   readonly round: number;
   /** Writes, round trips or requests; bytes for `iperf3`. */
   readonly perSecond: number;
-  /** Bytes of each, where bytes are what counts. */
+  /** Bytes of each item, where bytes are what counts. */
   readonly bytes: number;
   readonly p50Us: number;
   readonly p99Us: number;
@@ -28,7 +27,7 @@ interface SocketGoal {
   readonly peer: string;
   readonly base: string;
   readonly figure: Figure;
-  /** The ratio to the base must be at least, or at most, this. */
+  /** The ratio to the base must be at least, or at most, this value. */
   readonly least?: number;
   readonly most?: number;
 }
@@ -56,7 +55,7 @@ function of(rows: readonly SocketRow[], scenario: string, peer: string): SocketR
   return rows.filter((row) => row.scenario === scenario && row.peer === peer);
 }
 
-/** The median of the rounds' own ratios, since a slowdown of the machine affects all peers of a round. */
+/** The median of the rounds' own ratios, because a slowdown of the machine affects all peers of a round. */
 function ratio(
   rows: readonly SocketRow[],
   scenario: string,

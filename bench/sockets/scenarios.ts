@@ -6,9 +6,9 @@ export interface SocketScenario {
   readonly kind: 'write' | 'ping' | 'http';
   /** Bytes of each write, or of the body of each answer. */
   readonly bytes: number;
-  /** Over a unix socket, which for ours means shared memory; or over TCP on loopback. */
+  /** Over a unix socket, which means shared memory for our sockets; or over TCP on loopback. */
   readonly network: 'unix' | 'tcp';
-  /** How ours waits. With `event` nobody spins, and both processes share a CPU. */
+  /** How ours waits. With `event`, both sides sleep while they wait, and both processes share a CPU. */
   readonly polling: 'adaptive' | 'busy' | 'event';
 }
 
@@ -23,7 +23,9 @@ export const socketScenarios: readonly SocketScenario[] = [
   { name: 'tcp-ping-64B', kind: 'ping', bytes: 64, network: 'tcp', polling: 'busy' },
 ];
 
-/** Both libraries, and ours with buffers that stay unchanged, which it need not copy. */
+/**
+ * Both libraries, and our library with buffers that stay unchanged, so that it does not have to copy them.
+ */
 export const libraries = ['node:net', 'rdma-rpc', 'rdma-rpc stays'] as const;
 export type Library = (typeof libraries)[number];
 

@@ -1,7 +1,7 @@
 /**
- * Programs through `rdma-rpc tunnel` beside the same programs without it: redis-benchmark against
- * redis-server over unix sockets, iperf3 over TCP. Used by main.ts. Both ends of the tunnel, the clients and
- * the server share the CPUs of the machine as they like.
+ * Programs through `rdma-rpc tunnel`, beside the same programs without it: redis-benchmark against
+ * redis-server over unix sockets, and iperf3 over TCP. Used by main.ts. Both ends of the tunnel, the clients
+ * and the server share the CPUs of the machine without restrictions.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,21 +36,22 @@ export const tunnelScenarios: readonly TunnelScenario[] = [
 ];
 
 /**
- * How the program reaches its server. haproxy relays in C: one process of it shows what programs pay for any
- * relay on this machine, and two in a chain show what the two ends of a tunnel cost in C, without sessions.
+ * The way in which the program reaches its server. haproxy relays in C. One process of it shows the cost of
+ * any relay on this machine, and two in a chain show the cost of the two ends of a tunnel in C, without
+ * sessions.
  */
 export const ways = ['direct', 'haproxy', 'two haproxys', 'tunnel'] as const;
 export type Way = (typeof ways)[number];
 
 export interface TunnelMeasurement extends CpuUse {
-  /** Requests; bytes for iperf3. */
+  /** The number of requests; for iperf3, the number of bytes. */
   readonly perSecond: number;
   /** Zero for iperf3. */
   readonly p50Us: number;
   readonly p99Us: number;
 }
 
-/** Resolves when something listens at `where`, a port or a path. */
+/** Resolves when a program listens at `where`, which is a port or a path. */
 async function listening(where: string | number): Promise<void> {
   for (const until = performance.now() + startMaxMs; ; await sleep(20)) {
     const socket = typeof where === 'number' ? connect(where, '127.0.0.1') : connect(where);
@@ -64,7 +65,7 @@ async function listening(where: string | number): Promise<void> {
   }
 }
 
-/** Starts an end of a tunnel, and resolves with it when it listens. */
+/** Starts an end of a tunnel, and resolves to it when it listens. */
 async function tunnelEnd(role: 'client' | 'server', ...args: string[]): Promise<ChildProcess> {
   const flags = (process.env[`RDMA_RPC_BENCH_${role.toUpperCase()}_FLAGS`] ?? '').split(' ').filter(Boolean);
   const child = spawn(process.execPath, [...flags, main, 'tunnel', ...args], {
@@ -105,8 +106,8 @@ async function redisLoad(path: string, pipeline: number, seconds: number, pids: 
     const { stdout } = await run('redis-benchmark', args.map(String));
     return stdout.trim().split('\n').at(-1)!.replaceAll('"', '').split(',');
   };
-  // The first run says how many requests take the time. The second one warms up: the ends of a tunnel need
-  // seconds until their code is compiled.
+  // The first run says how many requests take the time. The second run warms up, because the ends of a tunnel
+  // need seconds until their code is compiled.
   const first = Number((await load(5_000 * pipeline))[1]);
   const rate = Number((await load(Math.ceil(first * seconds)))[1]);
   const cpu = cpuMeter(pids);
@@ -130,7 +131,10 @@ async function iperfLoad(port: number, seconds: number, pids: readonly number[])
   return { perSecond: await load(Math.max(1, Math.round(seconds))), p50Us: 0, p99Us: 0, ...cpu() };
 }
 
-/** Measures one way for about this number of seconds. CPU is that of the server and of both tunnel ends. */
+/**
+ * Measures one direction for about this number of seconds. The CPU time is that of the server and of both
+ * tunnel ends.
+ */
 export async function measureTunnel(
   { program, pipeline }: TunnelScenario,
   way: Way,

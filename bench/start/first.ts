@@ -6,8 +6,8 @@ import { writeSync } from 'node:fs';
 
 export interface Start {
   /**
-   * CPU time in microseconds of the process with all its threads, from its first instruction until its
-   * modules were loaded, and until it was done.
+   * CPU time in microseconds of the process with all its threads. It is counted from the first instruction
+   * until the modules were loaded, and until the process was done.
    */
   readonly importUs: number;
   readonly doneUs: number;

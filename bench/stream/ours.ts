@@ -19,7 +19,7 @@ function release(received: Item): void {
 async function serve(socket: string): Promise<StreamServer> {
   const server = createServer().add(StreamsDefinition, {
     *download({ bytes }) {
-      // Send the same message again and again, because the stream is measured and not the creation of
+      // The same message is sent again and again, because the stream is measured and not the creation of
       // messages.
       const one = { payload: memory(bytes).fill(7) };
       for (;;) yield one;

@@ -14,7 +14,7 @@ export interface StreamClient {
    */
   buffer(bytes: number): Uint8Array;
   /**
-   * Reads items of a server stream and passes each to `onItem`, which returns true when it wants no more
+   * Reads items of a server stream and passes each to `onItem`, which returns true when it needs no more
    * items.
    */
   download(bytes: number, onItem: (payload: Uint8Array) => boolean): Promise<void>;

@@ -53,8 +53,8 @@ export function judge(rows: readonly Row[], cache: CacheFigures): Verdict[] {
 }
 
 /**
- * Our figures beside perftest's, measured by libibverbs alone, as perftest does it, and by the fabric of
- * sessions.
+ * Our figures beside those of perftest. They are measured by libibverbs alone, as perftest does, and by the
+ * fabric of sessions.
  */
 export interface Line {
   readonly name: string;
@@ -66,7 +66,7 @@ export interface Line {
   readonly within: boolean | undefined;
 }
 
-/** A tool that measures the same thing should find the same figure, and not a better one. */
+/** A tool that measures the same quantity should find the same figure, and not a better one. */
 const apartMost = 0.05;
 
 export function linesWithin(rows: readonly Row[]): Line[] {

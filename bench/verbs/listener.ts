@@ -13,5 +13,5 @@ const say = (text: string): void => {
 };
 const options = { host: '127.0.0.1', port: 0, peers: 1, events: false, device, given: {}, say };
 
-// The connecting side also reports errors, so ignore them here.
+// The connecting side also reports errors, so they are ignored here.
 process.on('message', () => void listen(options).catch(() => undefined));

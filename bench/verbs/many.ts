@@ -46,7 +46,7 @@ async function serve(device: string): Promise<void> {
   process.send!('ready');
 }
 
-/** On a slow machine, one attempt among many may come too late. */
+/** On a slow machine, one of many attempts may come too late. */
 async function reached(channel: Channel): Promise<void> {
   for (let again = attempts; again > 0; again--) {
     try {
@@ -101,8 +101,8 @@ async function measure({ sessions, calls, devices }: ManyTask): Promise<void> {
     const work = async (): Promise<void> => {
       while (made < calls) {
         const at = made++;
-        // Make calls in bursts on a few sessions and over all sessions in turn, so that grants are given and
-        // revoked.
+        // Calls are made in bursts on a few sessions, and over all sessions in turn, so that grants are given
+        // and revoked.
         const session = Math.floor(at / 5000) % 2 === 0 ? at % sessions : Math.floor(at / 1000) % sessions;
         await clients[session]!.echo({ payload, id: at });
         if (at % 20_000 === 0) say(`${at} calls`);

@@ -13,7 +13,7 @@ export interface Options {
   markdown?: string;
   /** Measures `rdma-rpc perf` beside perftest, instead of sessions. */
   perf?: true;
-  /** Measures this number of sessions on shared receives, and calls over them, instead of the rest. */
+  /** Measures only this number of sessions on shared receives, and calls over them. */
   sessions?: number;
   calls: number;
   only: string[];
@@ -40,7 +40,7 @@ export interface Task {
 const guestDevices: [string, string] = ['rxe0', 'rxe1'];
 /** The index of the IPv4 address in the guest's GID table. */
 const guestGidIndex = 1;
-/** A real device makes this number of times as many calls in the time that emulation takes for one. */
+/** A real device makes this number of times as many calls in the same time as an emulated one. */
 const deviceScale = 20;
 
 function gidIndexOf(text: string): number {

@@ -93,7 +93,7 @@ export async function bandwidth(
   return (await perftest(program, devices, bytes, count, ['-t', String(inFlight)]))[3]!;
 }
 
-/** Returns half a round trip in microseconds, as the mean, which is all that the tool prints. */
+/** Returns half a round trip in microseconds, as the mean, because the tool prints nothing else. */
 export async function rcPingpong(devices: Devices, bytes: number, count: number, events: boolean) {
   port++;
   const gid = devices.gidIndex === undefined ? [] : ['-g', String(devices.gidIndex)];

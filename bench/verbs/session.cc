@@ -80,7 +80,8 @@ int main(int argc, char** argv) {
   const Arguments arguments = parse(argc, argv);
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) != 0) fail("no socket");
-  // Fork before a device is opened, because its memory must not be shared with a child.
+  // The process forks before a device is opened, because the memory of a device must not be shared with a
+  // child.
   const pid_t server = ::fork();
   if (server < 0) fail("cannot fork");
   ::close(sockets[server == 0 ? 1 : 0]);
@@ -93,7 +94,7 @@ int main(int argc, char** argv) {
     End end({arguments.client_device, true, arguments.wait, arguments.exposure, sockets[1]});
     ask(end, arguments.load, arguments.bytes, kWarmUpCalls);
     report(ask(end, arguments.load, arguments.bytes, arguments.calls));
-    // Stop the server first, because it would take the end of its session for a failure.
+    // The server is stopped first, because it would mistake the end of its session for a failure.
     ::kill(server, SIGKILL);
     ::waitpid(server, nullptr, 0);
   }

@@ -60,7 +60,7 @@ async function bench(address: string, path: string, flags: BenchFlags, plan: Pla
   }
   const files = new OutputFiles();
   try {
-    // Open the files before the load rather than after it, so that a missing folder is noticed at once.
+    // The files are opened before the load rather than after it, so that a missing folder is noticed at once.
     files.open(flags);
     const [{ runBench }, { summaryText }] = await Promise.all([import('./run.ts'), import('./summary.ts')]);
     const { result, recording } = await runBench(target, address, path, flags, plan);

@@ -1,6 +1,6 @@
 /**
  * The requests of `rdma-rpc bench`. They come from JSON on the command line or in a file. They are made once,
- * or anew for each call if the text is a template.
+ * or again for each call if the text is a template.
  */
 import { readFile } from 'node:fs/promises';
 import { text as allOf } from 'node:stream/consumers';

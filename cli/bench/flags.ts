@@ -170,7 +170,7 @@ export function planOf(flags: BenchFlags): Plan {
   const byDefault =
     flags.total === undefined && length !== forever ? Math.min(length, durationMaxMs) : forever;
   const durationMs = flags.duration ?? byDefault;
-  // If both are given, the time decides, as in ghz.
+  // If both are given, the duration is used, as in ghz.
   const total = durationMs === forever ? (flags.total ?? totalDefault) : forever;
   return { concurrency, total, durationMs, schedule, graceMs: timeout };
 }

@@ -14,7 +14,7 @@ import type { Reflection } from '../server/schema/reflection-client.ts';
 const { name, methods } = ServerReflectionDefinition;
 const { preferred: _, ...declared } = methods.serverReflectionInfo;
 const alphaName = `grpc.reflection.v1alpha.${name}`;
-/** It has no file, because its declaration is not needed. */
+/** The service has no file, because its declaration is not needed. */
 export const alphaReflection = {
   name,
   fullName: alphaName,

@@ -1,6 +1,6 @@
 /**
- * A gRPC server as the target of `rdma-rpc bench`. It uses clients of grpc-js, with TLS by the same flags as
- * our clients. bench.ts opens it.
+ * A gRPC server as the target of `rdma-rpc bench`. It uses clients of grpc-js, which get TLS from the same
+ * flags as our clients. bench.ts opens it.
  */
 import { createSecureContext } from 'node:tls';
 import type { ChannelCredentials, Client } from '@grpc/grpc-js';
@@ -62,8 +62,8 @@ export async function openGrpc(asked: TargetOptions): Promise<Target> {
     import('./grpc-reflection.ts'),
   ]);
   const tls = asked.security?.tls as ChannelTls | undefined;
-  // grpc-js passes IP addresses as server names in its handshakes, and Node warns of that. The user cannot do
-  // anything about this warning, so suppress it.
+  // grpc-js passes IP addresses as server names in its handshakes, and Node warns about this. The user cannot
+  // do anything about this warning, so it is suppressed.
   if (tls !== undefined) Object.assign(process, { noDeprecation: true });
   const shown = tls === undefined ? credentials.createInsecure() : tlsCredentials(credentials, tls);
   const options = {

@@ -152,7 +152,7 @@ export class LoadRun {
         this.#idle.push(worker);
         this.#step();
       };
-      // A call may fail at once, so let an iteration of the event loop pass before the next call.
+      // A call may fail at once, so an iteration of the event loop passes before the next call.
       if (end.code === 'OK') next();
       else this.#clock.wakeAt(this.#clock.now(), next);
     });

@@ -61,7 +61,7 @@ export function drawCharts(
     values: (_: UPlot, splits: number[]) =>
       splits.map((us) => (us > 0 && Math.abs(Math.log10(us) % 1) < 1e-9 ? time(us) : '')),
   });
-  /** Use the short form for numbers of any size, because the width of an axis is fixed. */
+  /** Numbers of any size have the short form, because the width of an axis is fixed. */
   const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
   const countAxis = axis({
     size: 72,
@@ -121,7 +121,7 @@ export function drawCharts(
       i === last ? 0.1 * i : -Math.log10(1 - percentile / 100),
     );
     const marks = [Math.log10(2), 1, 2, 3, 4, 5, 6, 7, 8].filter((x) => x <= nines[last]!);
-    // Leave out the percent sign, because neighbouring labels leave no room for it.
+    // The percent sign is left out, because neighbouring labels leave no room for it.
     const percentText = (x: number): string => `${Number((100 * (1 - 10 ** -x)).toFixed(7))}`;
     draw(
       'percentiles',

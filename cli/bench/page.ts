@@ -32,8 +32,7 @@ function vendored(name: string): string {
 }
 
 /**
- * Formats a latency. When no call was answered, the text says that, because a latency of 0 would be something
- * else.
+ * Formats a latency. When no call was answered, the text says so, because a latency of 0 would be wrong.
  */
 const timeIn =
   ({ histogram }: Result) =>

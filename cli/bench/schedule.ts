@@ -87,7 +87,8 @@ export class Schedule {
   }
 
   /**
-   * Returns milliseconds from the beginning. Call it in the order of the calls, which are numbered from 0.
+   * Returns milliseconds from the beginning. The calls are numbered from 0, and this must be called in their
+   * order.
    */
   intendedAt(call: number): number {
     while (this.#segments[this.#at + 1] !== undefined && this.#segments[this.#at + 1]!.before <= call)

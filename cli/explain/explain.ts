@@ -86,7 +86,7 @@ const anyMethod = 'any method';
 const scalarBytes = 12;
 
 /**
- * A bytes field of the message itself contains data that is sent in place; other fields are copied, as text
+ * A bytes field of the message itself contains data that is sent in place. Other fields are copied, as text
  * is.
  */
 const carrierOf = ({ fields }: DescMessage): Carrier =>
@@ -127,8 +127,8 @@ async function showTiers(
     sides,
     tiers: await tierRanges(async (bytes) => tierOf('request', (await call(bytes, 0)).request)),
   }));
-  // Use separate pairs, because the client expects responses as large as earlier ones and provides memory for
-  // them in advance.
+  // Separate pairs are used, because the client expects responses as large as earlier ones, and provides
+  // memory for them in advance.
   const response = {
     tiers: await tierRanges((bytes) =>
       withPair(pair, carriers, async (call) => tierOf('response', (await call(0, bytes)).response)),

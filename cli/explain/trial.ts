@@ -97,8 +97,8 @@ function difference(after: Stats, before: Stats): Work {
 
 /**
  * Returns the contexts of client and server. The client's context is that of the channel. The server's
- * context is the only other one that was created since `already` was taken, which contains the contexts of
- * earlier channels.
+ * context is the only other context that was created after `already` was taken. `already` contains the
+ * contexts of earlier channels.
  */
 function contextsOf(
   { context }: { readonly context: FabricContext },

@@ -15,7 +15,10 @@ function numbersOf(list: string): Set<number> {
   return numbers;
 }
 
-/** Returns the node of a device; undefined when the machine has only one or the kernel does not know it. */
+/**
+ * Returns the node of a device; undefined when the machine has only one node, or when the kernel does not
+ * know the node.
+ */
 export function nodeOf(machine: Machine, device: string): number | undefined {
   const text = machine.text(`/sys/class/infiniband/${device}/device/numa_node`);
   return text === undefined || !/^\d+$/.test(text) ? undefined : Number(text);

@@ -1,5 +1,5 @@
 /**
- * All checks of `rdma-rpc doctor`. Each check stands behind the checks on which it depends. Checks change
+ * All checks of `rdma-rpc doctor`. Each check comes after the checks on which it depends. Checks change
  * nothing on the machine.
  */
 import {

@@ -1,6 +1,6 @@
 /**
  * `rdma-rpc devices`, a part of `rdma-rpc info`: the RDMA devices of this machine, their capabilities, and
- * what is missing when one cannot be used.
+ * the missing parts when a device cannot be used.
  */
 import type { Command } from '#commander';
 import pc from '#picocolors';

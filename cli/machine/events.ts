@@ -80,8 +80,8 @@ export function watchEvents(
 }
 
 /**
- * Opens the devices with the given names, or all devices. When one cannot be opened, it closes the others and
- * throws an Error that says what is missing.
+ * Opens the devices with the given names, or all devices. When one of them cannot be opened, closes the
+ * others and throws an Error that names the missing part.
  */
 export function openWatches(
   native: Pick<NativeModule, 'verbsDevices' | 'verbsWatch'>,

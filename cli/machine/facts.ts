@@ -15,14 +15,17 @@ import {
 
 export interface FabricFact {
   readonly name: FabricName;
-  /** Why the fabric cannot be used; empty when it can. */
+  /** The reason why the fabric cannot be used; empty when it can be used. */
   readonly whyNot: string;
   /** Present for usable fabrics without devices; each device has capabilities of its own. */
   readonly capabilities?: VerbsCapabilities;
 }
 
 export interface Facts {
-  /** Why the addon does not load, or empty. When the addon does not load, the other fields are empty. */
+  /**
+   * The reason why the addon does not load; empty when it loads. When the addon does not load, the other
+   * fields are empty.
+   */
   readonly whyNoAddon: string;
   readonly fabrics: readonly FabricFact[];
   readonly verbs: VerbsReport;

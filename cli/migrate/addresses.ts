@@ -4,8 +4,8 @@
 import { Node } from 'ts-morph';
 
 /**
- * Returns the source text of the address for this package, or why it cannot be converted. `text` is the
- * rendered text of the argument. An argument that is not a literal is kept.
+ * Returns the source text of the address for this package, or the reason why it cannot be converted. `text`
+ * is the rendered text of the argument. An argument that is not a literal is kept.
  */
 export function addressOf(argument: Node, text: string): { text: string } | { why: string } {
   if (!Node.isStringLiteral(argument) && !Node.isNoSubstitutionTemplateLiteral(argument)) {

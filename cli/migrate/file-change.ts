@@ -27,8 +27,8 @@ export class FileChange {
   readonly references: readonly Reference[];
   readonly left: Left[] = [];
   /**
-   * Groups that must stay as they are. The set is empty at first, and has all groups after a first attempt
-   * has blocked one.
+   * Groups that must stay as they are. The set is empty at first. After a first attempt has blocked a group,
+   * it has all groups.
    */
   readonly blocked: ReadonlySet<Group>;
   readonly newlyBlocked = new Set<Group>();
@@ -88,7 +88,8 @@ export class FileChange {
   }
 
   /**
-   * Records it as `leave` does, and blocks the group. The file is then processed again without all groups.
+   * Records the finding as `leave` does, and blocks the group. The file is then processed again without all
+   * groups.
    */
   block(group: Group, node: Node, text: string, page: string): void {
     this.newlyBlocked.add(group);

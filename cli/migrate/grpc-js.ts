@@ -94,7 +94,7 @@ function status(file: FileChange, reference: Reference): void {
 
 /**
  * Returns the reference in `credentials.createInsecure()` or in its counterpart for servers. Both can be left
- * out, because no TLS is the default here.
+ * out, because TLS is off by default here.
  */
 function insecure(node: Node | undefined, byNode: ReadonlyMap<Node, Reference>): Reference | undefined {
   if (!Node.isCallExpression(node)) return undefined;

@@ -193,7 +193,7 @@ function convert(file: FileChange, reference: Reference, group: Group): void {
       return;
     case 'ChannelCredentials':
     case 'ServerCredentials':
-      // If they are left out, createChannel and listen have marked them as converted.
+      // If they can be left out, createChannel and listen have marked them as converted.
       if (!file.isConverted(reference))
         file.blockWith(group, node, 'credentials: give the option tls instead', securityPage);
       return;

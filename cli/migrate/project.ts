@@ -6,8 +6,8 @@ import { type MigratedFile, migrateFile } from './migrate-file.ts';
 /** Returns the files of `paths` that use one of the libraries. Imports are not followed. */
 export function migrateSources(paths: readonly string[], generated: Generated): MigratedFile[] {
   return paths.flatMap((path) => {
-    // Use one project for each file: all names are resolved within the file, and only one file is in memory
-    // at a time.
+    // Each file gets its own project, because all names are resolved within the file, and only one file is in
+    // memory at a time.
     const project = new Project({
       skipAddingFilesFromTsConfig: true,
       skipFileDependencyResolution: true,

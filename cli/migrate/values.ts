@@ -1,6 +1,6 @@
 /**
  * Finds out what an expression is: a server, a channel, a client or metadata. It uses only initializers and
- * written types within the file, because the libraries need not be installed. It is used by the rules of each
+ * written types within the file, because the libraries may not be installed. It is used by the rules of each
  * library.
  */
 import { Node } from 'ts-morph';
@@ -92,7 +92,7 @@ function mayAwait(node: Node): boolean {
     (each) =>
       Node.isFunctionLikeDeclaration(each) || Node.isFunctionExpression(each) || Node.isArrowFunction(each),
   );
-  // Do not insert it at the top level, where an `await` would delay the code after it.
+  // The import is not inserted at the top level, where an `await` would delay the code after it.
   if (inner === undefined) return false;
   return (
     (Node.isFunctionDeclaration(inner) ||

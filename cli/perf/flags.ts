@@ -192,7 +192,7 @@ const decides: Readonly<Record<string, keyof Plan>> = {
 
 /**
  * Returns the settings that the user has given, without defaults. On the listening side, the other side
- * decides the other options.
+ * determines the other options.
  */
 export function givenOf(command: Command, plan: Plan): Partial<Plan> {
   const said = Object.keys(decides).filter((flag) => command.getOptionValueSource(flag) === 'cli');

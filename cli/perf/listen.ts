@@ -229,7 +229,7 @@ async function serve(
   }
 }
 
-/** Opens the first of the peer's fabrics that this side supports, too. */
+/** Opens the first of the peer's fabrics that this side also supports. */
 async function openFirst(
   fabrics: readonly PerfFabric[],
   plan: Plan,

@@ -129,8 +129,8 @@ const whyNoManager: Readonly<Record<Exclude<PerfFabric, 'verbs'>, string>> = {
 };
 
 /**
- * Returns why these options contradict each other, or undefined. If a device lacks a feature, the device
- * itself reports it.
+ * Returns the reason why these options contradict each other, or undefined. If a device lacks a feature, the
+ * device itself reports it.
  */
 export function whyNotPlan(plan: Plan, fabric?: PerfFabric): string | undefined {
   const { test, connection } = plan;

@@ -83,7 +83,7 @@ export class Program {
     const env = { ...process.env, RDMA_RPC_PLUGINS: plugins };
     this.#child = spawn(path, { stdio: ['pipe', 'pipe', 'inherit'], env });
     this.#child.stdout.on('data', (chunk: Buffer) => this.#take(chunk));
-    // A write error shows as the end of the program, so ignore it here.
+    // A write error is reported as the end of the program, so it is ignored here.
     this.#child.stdin.on('error', () => undefined);
     this.#ended = new Promise((resolve) => {
       this.#child.once('error', ({ code = '' }: NodeJS.ErrnoException) => {

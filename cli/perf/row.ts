@@ -72,7 +72,7 @@ export interface Measured {
   readonly validate: boolean;
   /** Whether each message uses a receive of the other side. */
   readonly received: boolean;
-  /** Whether it answers each message, so that half of a round trip counts. */
+  /** Whether the other side answers each message, so that half of a round trip counts. */
   readonly answered: boolean;
   readonly client: Report;
   readonly server: Report;

@@ -37,7 +37,7 @@ export function percentilesOf(values: readonly number[]): Percentiles {
 
 /**
  * Opens `connections` connections, `concurrency` of them at a time. Stops early when `signal` is aborted. The
- * promise never rejects for a server that cannot be reached; the result counts such errors.
+ * promise never rejects because of a server that cannot be reached; the result counts such errors.
  */
 export async function openMany(
   address: string,

@@ -31,8 +31,8 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
 }
 
 /**
- * Makes both round trips. The session over the sideband comes first, because otherwise the time of the
- * server's event loop would look like time of the fabric.
+ * Makes both round trips. The session over the sideband comes first. Otherwise the time of the server's event
+ * loop would look like time of the fabric.
  */
 async function roundOn(session: Session): Promise<Round> {
   const sidebandMs = session.pings

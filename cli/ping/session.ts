@@ -89,8 +89,8 @@ export class Session {
     return this.#roundTrip(this.#connection.fabric, (done) => {
       const begun = this.#calls.start(pingMethod, {}, 0, undefined, (answer) => {
         done();
-        // Any status is an answer. The end of the session already fails the round trip, so ignore the error
-        // here.
+        // Any status is an answer. The end of the session already fails the round trip, so the error is
+        // ignored here.
         Promise.resolve(answer).catch(() => undefined);
       });
       if (!begun) this.#fail?.(new Error('the session takes no call'));

@@ -24,7 +24,7 @@ export interface TimedStep {
   readonly ms: number;
   /** The address or the fabric that the step concerned. */
   readonly about?: string;
-  /** Why the step did not succeed, if another address or fabric was tried after it. */
+  /** The reason why the step did not succeed, if another address or fabric was tried after it. */
   readonly failed?: string;
 }
 
@@ -36,7 +36,7 @@ export class Timeline {
   readonly steps: TimedStep[] = [];
   /** The step that has begun and has not ended. */
   current: StepName;
-  /** Why no other fabric was chosen. Empty until a fabric is chosen. */
+  /** The reason why no other fabric was chosen. Empty until a fabric is chosen. */
   others: readonly FabricReason[] = [];
   readonly #tls: boolean;
   readonly #onStep: ((step: TimedStep) => void) | undefined;

@@ -148,8 +148,8 @@ export class CallReport {
       const own = standard.find(type);
       return own === undefined ? undefined : (ownToJson(own, own.decode(value)) as JsonValue);
     } catch {
-      // The sender has another version of the type, or the schema is unavailable. Print the bytes, and
-      // continue with the other details.
+      // The sender has another version of the type, or the schema is unavailable. The bytes are printed, and
+      // the other details follow.
       return undefined;
     }
   }

@@ -73,11 +73,11 @@ export function addCallCommand(program: Command): void {
   });
 }
 
-/** Returns what is wrong with the source of the request, or '' when it is valid. */
+/** Returns the error in the source of the request, or '' when the source is valid. */
 function mistakeIn(request: string | undefined, data: string | undefined): string {
   if (request !== undefined && data !== undefined)
     return 'the request is given twice: as an argument and with --data';
-  // This is curl's form for a file. Valid JSON never begins with `@`.
+  // curl has the same form for a file. Valid JSON never begins with `@`.
   if (data !== undefined && data !== '@' && data.startsWith('@'))
     return `--data takes no file (${data}): @ alone is stdin, such as -d @ <${data.slice(1)}`;
   return '';
@@ -108,7 +108,8 @@ async function call(
     call(request: unknown, options: object): Promise<Uint8Array> | AsyncIterable<Uint8Array>;
   };
   /**
-   * A wrong request in a stream ends the call. Report the error of the request instead of that of the call.
+   * A wrong request in a stream ends the call. The error of the request is reported in place of the error of
+   * the call.
    */
   let refused: { readonly error: unknown } | undefined;
   const counted = async function* (): AsyncGenerator<Uint8Array> {

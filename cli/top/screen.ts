@@ -69,7 +69,7 @@ const sessionColumns: readonly Column<SessionView>[] = [
   { title: 'SECURITY', width: 8, cell: ({ security }) => security ?? '-' },
 ];
 
-/** The first column gets the width that the others leave, or the width that it needs. */
+/** The first column gets the width that the other columns leave, or less if it needs less. */
 function table<Row>(
   name: string,
   rows: readonly Row[],
@@ -149,9 +149,9 @@ function headLines(view: View, note: string): string[] {
   ];
 }
 
-/** `note` says for what the user waits, if anything. */
+/** `note` names what the user waits for, if anything. */
 export function screenOf(view: View, room: Room, note = ''): string[] {
-  // When space is short, the tables are more important than the last lines of the head.
+  // When space is limited, the tables are more important than the last lines of the head.
   const head = headLines(view, note).slice(0, Math.max(headLeast, room.rows - tablesLeast));
   const left = Math.max(0, room.rows - head.length - 2);
   // Rows that one table does not need go to the other table.

@@ -3,7 +3,7 @@
  * however the command ends. It uses plain ANSI with an alternate screen, and no library.
  */
 
-/** Turn off wrapping, because a character may be wider than one column. */
+/** Wrapping is turned off, because a character may be wider than one column. */
 const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[H\u001b[2J';
 const leave = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const home = '\u001b[H';

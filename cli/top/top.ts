@@ -72,7 +72,7 @@ async function* views(pid: number, intervalMs: number, stop: AbortSignal): Async
   }
 }
 
-/** Another process may have got the same pid; then its start time differs. */
+/** Another process may have got the same pid. Its start time then differs. */
 export function nextReading(before: ProcessCounters, read = readCounters): ProcessCounters {
   const { pid, startTicks } = before;
   let now: ProcessCounters;

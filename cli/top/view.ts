@@ -133,8 +133,8 @@ function contextView(
 }
 
 /**
- * Each context is compared separately, so that the counts of a closed context are not subtracted from the
- * others.
+ * Each context is compared separately, so that the counts of a closed context are not subtracted from those
+ * of the others.
  */
 function ratesOf(pairs: readonly Paired[], seconds: number): Sums {
   const rates: Sums = {};

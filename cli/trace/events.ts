@@ -42,8 +42,8 @@ export interface TraceEvent {
   readonly flags?: readonly string[];
   readonly key?: number;
   /**
-   * post: number of requests that the device took, out of `of`. completion: number of requests prepared in
-   * this session up to that one.
+   * post: number of requests that the device accepted, out of `of`. completion: number of requests that this
+   * session had prepared up to that one.
    */
   readonly requests?: number;
   readonly of?: number;

@@ -89,7 +89,7 @@ export function traceIn(bytes: Uint8Array): Trace {
 
 /** Reads a trace file. Throws an Error whose message can be shown to the user. */
 export function readTrace(path: string): Trace {
-  // Open the file without blocking, because a pipe without a writer would wait for one.
+  // The file is opened without blocking, because opening a pipe without a writer would wait for a writer.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(file);

@@ -1,6 +1,6 @@
 /**
  * The stream between the two ends of a tunnel, with the connections that it carries. The listening end opens
- * the stream and opens connections on it; the serving end accepts both. A Carrier is also the iterable whose
+ * the stream, and opens connections on it. The serving end accepts both. A Carrier is also the iterable whose
  * messages the stream sends. It runs on the JS thread.
  */
 import type { Socket } from 'node:net';
@@ -11,7 +11,10 @@ import { type FrameHandler, FrameReader, FrameWriter, Kind } from './frames.ts';
 import type { Frames, FramesInit } from './gen/rdma_rpc/tunnel.rdma.ts';
 import { HeldMessage } from './held-message.ts';
 
-/** Most connections of one carrier. Further ones are reset, so that a hostile peer cannot exhaust memory. */
+/**
+ * Maximum number of connections of one carrier. Further connections are reset, so that a hostile peer cannot
+ * exhaust memory.
+ */
 const connectionsMax = 32_768;
 /** Frames have 32 bits for the number of a connection. */
 export const numberMax = 0xffff_ffff;
@@ -21,11 +24,17 @@ export interface CarrierOptions {
   readonly report: Report;
   /** Connects to the program for a new connection of the other side. Only the serving end has it. */
   readonly accept?: () => Socket;
-  /** Further connections need another carrier: the other side takes none, or all numbers have been used. */
+  /**
+   * Further connections need another carrier, because the other side accepts no more, or because all numbers
+   * have been used.
+   */
   readonly onAway?: () => void;
-  /** Called when the stream and so all its connections have ended; without an error, `error` is undefined. */
+  /**
+   * Called when the stream, and therefore all its connections, have ended. `error` is undefined when there
+   * was no error.
+   */
   readonly onOver: (error: unknown) => void;
-  /** Number before that of the first connection, for tests. Default 0. */
+  /** The number before that of the first connection, for tests. Default 0. */
   readonly lastNumber?: number;
 }
 
@@ -91,7 +100,8 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     const number = ++this.#lastNumber;
     this.send(Kind.open, number);
     this.#add(number, program);
-    // A number is never used twice: the other side may still have its connection when it has ended here.
+    // A number is never used twice, because the other side may still have its connection when it has ended
+    // here.
     if (number === numberMax) {
       this.#options.onAway?.();
       this.drain();

@@ -1,9 +1,10 @@
 /**
  * One connection of a program through a carrier. Bytes that the program sends go into frames, and bytes of
- * received frames go to the program. Made by both ends of the tunnel, on the JS thread.
+ * received frames go to the program. Created by both ends of the tunnel, on the JS thread.
  *
  * Each direction has a window. The sender pauses its program when it has sent `windowBytes` that the other
- * side's program has not read yet. So a slow reader stops only its own writer, and no other connection.
+ * side's program has not read yet. Therefore a slow reader stops only its own writer, and no other
+ * connection.
  */
 import type { Socket } from 'node:net';
 import { readError } from '../../runtime/socket/errors.ts';
@@ -12,7 +13,7 @@ import { Kind } from './frames.ts';
 import type { HeldMessage } from './held-message.ts';
 import { reset } from './program-side.ts';
 
-/** Bytes that the other side may send before this side's program has read them. */
+/** Number of bytes that the other side may send before this side's program has read them. */
 export const windowBytes = 512 * 1024;
 /** A sender may exceed its window by the bytes of its last read, which are at most 64 KiB with Node. */
 const receivedMax = 2 * windowBytes;
@@ -41,7 +42,7 @@ export class Conduit {
   #buffered = 0;
   /** The part of `#received` that the program has taken. */
   #taken = 0;
-  /** Whether the ends of both directions have gone through the tunnel. */
+  /** Whether the ends of both directions have passed through the tunnel. */
   #finArrived = false;
   #finSent = false;
   #connecting: boolean;
@@ -72,8 +73,8 @@ export class Conduit {
   // --- frames
 
   /**
-   * Gives data to the program. `held` is the message in whose memory it lies, if that memory is released.
-   * Returns false when the other side has sent more than it may.
+   * Gives data to the program. `held` is the message in whose memory it lies, if that memory must be
+   * released. Returns false when the other side has sent more than its window allows.
    */
   onData(bytes: Buffer, held: HeldMessage | undefined): boolean {
     const { byteLength } = bytes;
@@ -103,14 +104,14 @@ export class Conduit {
   }
 
   /**
-   * True when neither side has anything more to send. The program may still have to take its last bytes, for
+   * True when neither side has anything more to send. The program may still have to read its last bytes, for
    * which the other side is not needed.
    */
   get isComplete(): boolean {
     return this.#finArrived && this.#finSent;
   }
 
-  /** The connection is lost: its program gets a reset. */
+  /** The connection is lost, so its program gets a reset. */
   lose(error: Error, wasConnecting: boolean): void {
     this.#cut = true;
     this.#fail(error, wasConnecting);

@@ -26,7 +26,7 @@ export interface TunnelEnd {
   destroy(): void;
 }
 
-/** `writesStay`: the relay does not change the bytes that it has read, so they need not be copied. */
+/** `writesStay`: the relay does not change the bytes that it has read, so they do not have to be copied. */
 const ofSockets = { allowHalfOpen: true, writesStay: true, highWaterMark } as const;
 /** The largest value of the option `streamsMax`. */
 const streamsMax = 512;

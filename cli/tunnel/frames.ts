@@ -17,7 +17,10 @@ export const Kind = {
   fin: 3,
   /** The connection is reset; no frame of it follows. */
   reset: 4,
-  /** The value is the number of bytes that the sender's program has taken; as many more may be sent. */
+  /**
+   * The value is the number of bytes that the sender's program has read; the receiver may send this number of
+   * bytes more.
+   */
   window: 5,
   /** The sender accepts no further connections; the number of the connection is 0. */
   away: 6,
@@ -26,7 +29,9 @@ export const Kind = {
 const headBytes = 9;
 /** A message is sent when it has this number of bytes, so that it fits into a 1 MiB block of the arena. */
 const messageBytes = 512 * 1024;
-/** Data of at most this length is copied into the shared buffer. Longer data is sent from where it is. */
+/**
+ * Data up to this length is copied into the shared buffer. Longer data is sent directly from its own memory.
+ */
 const copiedBytes = 1024;
 /** Length of the shared buffers for heads and short data. They come from Node's buffer pool. */
 const sharedBytes = 4096;

@@ -1,13 +1,13 @@
 /**
  * A message whose data programs have not taken completely. A large message lies in leased memory of the
- * arena: without a release that memory would stay in use until it is garbage-collected, and the messages
- * that follow would use other memory. Made by a Carrier, on the JS thread.
+ * arena. Without a release, that memory would stay in use until it is garbage-collected, and the following
+ * messages would use other memory. Made by a Carrier, on the JS thread.
  */
 import type { Lease } from '../../runtime/core/lease.ts';
 
 export class HeldMessage {
   readonly #lease: Lease;
-  /** Writes under way, and one while the message is being read. */
+  /** Number of writes under way, plus one while the message is being read. */
   #uses = 1;
 
   constructor(lease: Lease) {

@@ -12,7 +12,7 @@ import { UnixPath } from '../../runtime/control/socket/unix-path.ts';
 
 /**
  * Bytes that each socket of the tunnel may buffer. A large buffer lets a socket read many bytes at once after
- * the event loop was busy. A connection whose readers have all stopped uses four times this.
+ * the event loop was busy. A connection whose readers have all stopped uses four times this number of bytes.
  */
 export const highWaterMark = 512 * 1024;
 

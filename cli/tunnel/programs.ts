@@ -1,6 +1,6 @@
 /**
- * The open sockets of programs at one end of a tunnel. An end that drains waits for them, since a program may
- * still have to take its last bytes when the stream to the other end is over.
+ * The open sockets of programs at one end of a tunnel. An end that drains waits for them, because a program
+ * may still have to read its last bytes when the stream to the other end has ended.
  */
 import type { Socket } from 'node:net';
 

@@ -12,7 +12,7 @@ type Either = NetSocket | Socket;
 function join(from: Either, to: Either, onBytes: (bytes: number) => void): void {
   from.on('data', (bytes: Buffer) => {
     onBytes(bytes.byteLength);
-    // Pausing here lets a slow reader stop only its own writer.
+    // Pausing here means that a slow reader stops only its own writer.
     if (!to.write(bytes)) from.pause();
   });
   to.on('drain', () => from.resume());

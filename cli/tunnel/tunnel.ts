@@ -63,7 +63,10 @@ async function run(flags: TunnelFlags): Promise<void> {
   process.exit(0);
 }
 
-/** Resolves when a signal has ended the tunnel: the first one drains it, the second one ends it at once. */
+/**
+ * Resolves when a signal has ended the tunnel. The first signal drains it, and the second signal ends it at
+ * once.
+ */
 function drained(end: TunnelEnd, graceMs: number, open: () => number): Promise<void> {
   return new Promise((resolve) => {
     let draining = false;

@@ -1,8 +1,8 @@
 /**
  * Finds descriptors that must not become source text, because they have invalid names or invalid defaults. A
- * parsed file cannot contain them. But a descriptor can come from any program, and a name such as `A: (code),
- * B` would run as code when the generated module is imported. link/check-descriptor.ts and the commands that
- * read descriptors of a server call it.
+ * parsed file cannot contain them. However, a descriptor can come from any program, and a name such as `A:
+ * (code), B` would run as code when the generated module is imported. link/check-descriptor.ts and the
+ * commands that read descriptors of a server call it.
  */
 import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import { integerRange } from '../options/number.ts';

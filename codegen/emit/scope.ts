@@ -263,8 +263,8 @@ export class FileScope {
   }
 
   /**
-   * Returns the import and export statements of a part of the output. Call it after everything else has been
-   * emitted.
+   * Returns the import and export statements of a part of the output. This must be called after everything
+   * else has been emitted.
    */
   imports(part: OutputPart): string[] {
     const used = this.#used[part];
@@ -293,8 +293,9 @@ export class FileScope {
   }
 
   /**
-   * Returns the declarations requested by `alias`, `local` and `share`. Call it after all messages have been
-   * emitted. They are placed at the end, because only functions use them and people need not read them.
+   * Returns the declarations requested by `alias`, `local` and `share`. This must be called after all
+   * messages have been emitted. They are placed at the end, because only functions use them and people need
+   * not read them.
    */
   common(): string {
     const types = [...this.#types].sort().map(aliasOf);

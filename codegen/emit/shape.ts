@@ -41,7 +41,7 @@ function oneofType(oneof: Oneof, scope: FileScope, side: Side): string {
   const cases = oneof.fields.map((field) => {
     const [key, value] = [quote(field.key), valueType(field, scope, side)];
     const doc = docLines(field, '    ');
-    // Write the same type so that editors show the property's comment.
+    // Writes the same type, so that editors show the property's comment.
     return doc === ''
       ? `${scope.alias('Case')}<${key}, ${value}>`
       : `{\n    readonly case: ${key};\n${doc}    readonly value: ${value};\n  }`;

@@ -6,7 +6,7 @@ import type { DescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { addExtension } from './link.ts';
 import { join, type Schema, type SchemaFile } from './schema.ts';
 
-/** Registers the extensions that a file declares. Call it when all files are in the schema. */
+/** Registers the extensions that a file declares. This must be called when all files are in the schema. */
 export function addExtensions(schema: Schema, file: SchemaFile): void {
   const add = (scope: string, name: string | undefined): void => {
     const declared = schema.get(join(scope, name));

@@ -277,7 +277,7 @@ export class Schema {
   #reached(file: SchemaFile, own: readonly string[]): { files: Set<SchemaFile>; incomplete: boolean } {
     const files = new Set([file]);
     let incomplete = false;
-    // Use an explicit list instead of recursion, because chains of public imports may be longer than the
+    // An explicit list is used instead of recursion, because chains of public imports may be longer than the
     // stack is deep.
     for (const paths = [...own]; paths.length > 0; ) {
       const next = this.files.get(paths.pop() ?? '');

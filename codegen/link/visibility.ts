@@ -8,8 +8,8 @@ import type { DeclaredKind } from './schema.ts';
 const local = 1;
 
 /**
- * Returns why a type is local to its file, or undefined when it is not local. `features` are the features of
- * the type's file.
+ * Returns the reason why a type is local to its file, or undefined when it is not local. `features` are the
+ * features of the type's file.
  */
 export function whyLocal(
   { descriptor: { visibility = 0 }, path }: DeclaredKind<'message' | 'enum'>,

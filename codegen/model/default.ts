@@ -14,7 +14,7 @@ const numbers: Readonly<Record<string, string>> = {
   '-nan': 'Number.NaN',
 };
 
-/** Returns why TypeScript cannot express the default, or an empty text when it can. */
+/** Returns the reason why TypeScript cannot express the default, or an empty text when it can. */
 export function defaultProblem({ defaultValue }: FieldDescriptorProto, type: FieldType): string {
   if (defaultValue === undefined || type.kind !== 'scalar' || type.jstype !== 'number') return '';
   if (!type.scalar.endsWith('64') || Number.isSafeInteger(Number(defaultValue))) return '';

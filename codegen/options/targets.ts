@@ -1,5 +1,5 @@
 /**
- * Says where each feature of an edition may be set, which descriptor.proto declares in options that the
+ * Determines where each feature of an edition may be set. descriptor.proto declares this in options that the
  * bundled copy omits. interpret.ts calls it.
  */
 

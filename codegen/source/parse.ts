@@ -1,6 +1,6 @@
 /**
- * The parser, which turns one .proto into a file descriptor as protoc would make it. But names are as written
- * (codegen/link resolves them), and options are statements. It reports every error that it finds and
+ * The parser, which turns one .proto into a file descriptor as protoc would make it. However, names are as
+ * written (codegen/link resolves them), and options are statements. It reports every error that it finds and
  * continues behind the error. The loader calls it.
  */
 
@@ -74,7 +74,7 @@ class FileParser {
       const known = keyword === 'syntax' ? ['proto2', 'proto3'] : ['2023', '2024', '2026'];
       if (!known.includes(value))
         stream.reporter.report(token, `${keyword} "${value}" is not supported, only ${listed(known)}`);
-      // Keep the syntax even when it is not supported, so that the rest of the file is not checked by the
+      // The syntax is kept even when it is not supported, so that the rest of the file is not checked by the
       // rules of another syntax.
       this.#state.syntax = known.includes(value) || keyword === 'edition' ? value : 'proto3';
       stream.expect(';');

@@ -37,12 +37,12 @@ export interface ClientOptions {
   readonly linesAreWhole?: boolean;
 }
 
-/** Where the server's objects are. */
+/** The location of the server's objects. */
 interface Remote {
   readonly addr: number;
   readonly rkey: number;
   readonly slots: number;
-  /** Bytes of one object. */
+  /** Number of bytes of one object. */
   readonly bytes: number;
 }
 
@@ -127,7 +127,7 @@ export class FarmClient implements Disposable {
         const seen = readObject(await this.#read((first + i) % slots, place), this.#linesAreWhole);
         if (seen === 'torn') {
           ++this.torn;
-          // Let the event loop run, because the writer may be on this thread.
+          // The event loop runs in between, because the writer may be on this thread.
           await new Promise((resolve) => setImmediate(resolve));
           if (++tries === triesMax) throw new Error(`'${key}' was written at each of ${triesMax} READs`);
         } else if (seen === 'empty') {

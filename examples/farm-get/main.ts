@@ -17,7 +17,7 @@ const valueBytes = 1000;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Serves until `stops`. Meanwhile it overwrites one value after the other, each in several event-loop
+ * Serves until `stops`. While GETs run, it overwrites one value after another, each in several event-loop
  * iterations.
  */
 async function serve(
@@ -43,7 +43,7 @@ async function serve(
   await server.shutdown({ graceMs: 100 });
 }
 
-/** Returns how many of the GETs brought parts of two values, which should be none. */
+/** Returns the number of GETs that brought parts of two values, which should be 0. */
 async function get(address: string, device: string, count: number): Promise<number> {
   const channel = createChannel(address);
   using client = await FarmClient.open(channel, device);

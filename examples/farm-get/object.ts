@@ -4,8 +4,8 @@
  * content, then gives all lines the next even version. A NIC reads memory line by line. If all lines of a
  * READ have the same even version, the READ has seen no part of a write.
  *
- * Devices made of software copy with the CPU, which does not read a line at once. Therefore the content also
- * has a checksum, as in Pilaf (ATC 2013). Of torn objects, one in 2^32 would pass as whole.
+ * Software devices copy with the CPU, which does not read a line at once. Therefore the content also has a
+ * checksum, as in Pilaf (ATC 2013). Of torn objects, one in 2^32 would pass as whole.
  */
 import { crc32 } from 'node:zlib';
 
@@ -45,7 +45,7 @@ function checksum(version: number, content: Uint8Array): number {
 
 /**
  * Writes an object, and stops after each step so that a test can READ between two steps. A server takes all
- * steps at once. Only one writer may write at a time. The version is odd while it does.
+ * steps at once. Only one writer may write at a time. The version is odd while it writes.
  */
 export function* writeObject(object: Uint8Array, key: Uint8Array, value: Uint8Array): Generator<void> {
   const words = versions(object);

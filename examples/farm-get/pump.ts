@@ -42,7 +42,7 @@ export class Pump {
       const count = this.#cq.poll(this.#done);
       for (let i = 0; i < count; ++i) this.#take(this.#done, i);
       vain = count > 0 ? 0 : vain + 1;
-      // Continue first with the promises that were resolved, then with the other work on this thread.
+      // The promises that were resolved continue first, and then the other work on this thread.
       if (count > 0) await Promise.resolve();
       else if (vain % pollsPerTurn === 0) await new Promise((resolve) => setImmediate(resolve));
       if (count === 0) this.#idle();

@@ -22,8 +22,8 @@ export interface Farm extends Disposable {
 }
 
 /**
- * A READ has no completion on this side, so a server need not wait for one. But on tcp the process does the
- * work of its device, and does it while it waits.
+ * A READ has no completion on this side, so a server need not wait for one. However, on tcp the process does
+ * the work of its device, and does it while it waits.
  */
 async function serve(cq: CompletionQueue): Promise<void> {
   for await (const _ of cq);
@@ -44,7 +44,7 @@ export function openFarm({ device: name, open = {}, slots, valueMax }: FarmOptio
       open({ address }) {
         const qp = pd.createQp({ type: 'rc', cq, role: 'accept' });
         clients.push(qp);
-        // Do not wait here, because the client connects only when it has this response.
+        // This must not wait, because the client connects only when it has this response.
         qp.accept(Uint8Array.from(address)).catch(() => qp.close());
         return { address: qp.address, addr: mr.addr, rkey: mr.rkey, slots, valueMax };
       },

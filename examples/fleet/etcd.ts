@@ -1,10 +1,13 @@
-/** An etcd of the fleet's own, from Debian's etcd-server, in a folder that goes with it. Used by main.ts. */
+/**
+ * An etcd that belongs to the fleet, from Debian's etcd-server, in a folder that is removed with it. Used by
+ * main.ts.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 
-/** What to say where etcd is missing. */
+/** The text that is printed where etcd is missing. */
 export const howToInstall =
   'etcd is not installed (Debian, Ubuntu: apt-get install etcd-server); a file is the registry instead';
 
@@ -26,7 +29,10 @@ export interface Etcd {
   readonly process: ChildProcess;
 }
 
-/** Resolves when etcd serves on all addresses of this namespace. Rejects with its log when it ends before. */
+/**
+ * Resolves when etcd serves on all addresses of this namespace. Rejects with its log when it ends before
+ * that.
+ */
 export async function startEtcd(folder: string): Promise<Etcd> {
   const port = await freePort();
   const peers = `http://127.0.0.1:${await freePort()}`;

@@ -15,14 +15,14 @@ interface Member {
   readonly place: Place;
 }
 
-/** A server as the gateway sees it. */
+/** A server from the gateway's point of view. */
 export interface SeenServer {
   readonly address: string;
   readonly state: string;
   readonly stale: boolean;
 }
 
-/** How long it may take until the gateway knows of a change, in ms. */
+/** The longest time in ms until the gateway knows of a change. */
 const patienceMs = 120_000;
 
 const program = (name: string): string => fileURLToPath(new URL(`${name}.js`, import.meta.url));
@@ -46,7 +46,9 @@ export class Fleet {
   readonly #etcd: Etcd | undefined;
   readonly #gateway: ChildProcess;
   readonly #agent = new Agent({ keepAlive: true });
-  /** For an end of this process that does not reach `end`: etcd, and a stopped server, would stay. */
+  /**
+   * Cleans up when this process ends without reaching `end`. Otherwise etcd and a stopped server would stay.
+   */
   readonly #onExit = (): void => {
     for (const child of this.#children()) child.kill('SIGKILL');
   };
@@ -80,7 +82,7 @@ export class Fleet {
     }
   }
 
-  /** `host` is the one under which etcd is reached. */
+  /** `host` is the address under which etcd is reached. */
   #registryAt(host: string): RegistryName {
     return this.#etcd === undefined
       ? `file:${join(this.#folder, 'addresses.json')}`
@@ -126,7 +128,7 @@ export class Fleet {
     await this.settled();
   }
 
-  /** Ends a server without a word, and replaces it. */
+  /** Ends a server without notice, and replaces it. */
   async kill(name: string): Promise<void> {
     await this.#stop(name, 'SIGKILL');
     await this.#start(name);

@@ -1,7 +1,7 @@
 /**
- * The gateway of the fleet, a process of its own: `gateway.js REGISTRY`. Takes `POST
+ * The gateway of the fleet, a separate process: `gateway.js REGISTRY`. It takes `POST
  * /greeter.v1.Greeter/SayHello` with JSON, as Connect's clients send it, and calls the fleet by the typed
- * client. `GET /fleet` says how it sees the servers.
+ * client. `GET /fleet` returns the servers from its point of view.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -23,8 +23,8 @@ const channel = createChannel(resolverOf(registry), {
   log: () => undefined,
 });
 const greeter = createClient(GreeterDefinition, channel, {
-  // A server that was killed fails its calls, which are made again at once. A server that is cut off answers
-  // nothing: after 250 ms a call goes to another one, too.
+  // A server that was killed fails its calls, and they are made again at once. A server that is cut off does
+  // not answer. After 250 ms, its call also goes to another server.
   sayHello: {
     timeoutMs: 30_000,
     waitForReady: true,
@@ -33,7 +33,7 @@ const greeter = createClient(GreeterDefinition, channel, {
   },
 });
 
-/** HTTP's word for a code, by those that this service can answer with. */
+/** The name in HTTP for each code with which this service can answer. */
 const httpStatus = new Map<number, number>([
   [Status.INVALID_ARGUMENT, 400],
   [Status.UNAVAILABLE, 503],
@@ -44,7 +44,7 @@ function reply(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** Rejects for what is no request of this method. */
+/** Rejects when the request is not one of this method. */
 async function messageOf(request: IncomingMessage): Promise<HelloRequest> {
   let text = '';
   for await (const chunk of request.setEncoding('utf8') as AsyncIterable<string>) {

@@ -1,25 +1,25 @@
 /**
- * Where the servers of the fleet run: each in a network namespace of its own, joined to this one by a cable
- * (veth), or as ordinary processes of this host. A server in a namespace is cut off by taking down its end
- * of the cable: packets are lost, as with a broken switch. An ordinary process is stopped instead. Used by
- * main.ts.
+ * Determines where the servers of the fleet run. Each is either in its own network namespace, joined to this
+ * one by a cable (veth), or an ordinary process of this host. A server in a namespace is cut off by taking
+ * down its end of the cable. Packets are then lost, as with a broken switch. An ordinary process is stopped
+ * instead. Used by main.ts.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
 export interface Place {
   readonly process: ChildProcess;
-  /** Joins the namespace, once its process runs. */
+  /** Joins the namespace when its process runs. */
   connect(): void;
   cutOff(cut: boolean): void;
 }
 
 export interface Hosts {
-  /** What the fleet says of it at its beginning. */
+  /** The line that the fleet prints about it at the beginning. */
   readonly text: string;
   /**
-   * Starts a program. Its arguments may depend on the host on which it listens, under which it is also
-   * reached, and on the host under which it reaches this process.
+   * Starts a program. Its arguments may depend on two hosts: the host on which it listens and is reached, and
+   * the host under which it reaches this process.
    */
   start(program: string, args: (host: string, outside: string) => readonly string[]): Place;
 }
@@ -63,7 +63,7 @@ export function namespaceHosts(): Hosts {
     start(program, args) {
       const n = cables++;
       const [here, there] = endsOf(n);
-      // Without a fork, so that the process is the server itself.
+      // No fork is made, so that the process is the server itself.
       const child = spawn('unshare', ['--net', '--', process.execPath, program, ...args(there, here)], {
         stdio,
         // The servers are on this host, so that they and the gateway would share memory.
@@ -88,7 +88,7 @@ export function namespaceHosts(): Hosts {
 
 /** The environment variable that says that this process is in the namespace of the fleet. */
 const marker = 'RDMA_RPC_FLEET_NAMESPACE';
-/** As root, or as root of a user namespace, which some systems let every user make. */
+/** Runs as root, or as root of a user namespace, which some systems let every user create. */
 const flags = process.getuid?.() === 0 ? ['--net'] : ['--user', '--map-root-user', '--net'];
 
 /** Returns why this user cannot make namespaces and cables here, or '' when it can. */
@@ -102,8 +102,8 @@ export function whyNoNamespaces(): string {
 }
 
 /**
- * Runs this program again in a network namespace and resolves with its exit code. Resolves with undefined in
- * that namespace, and with the reason where the user cannot make namespaces.
+ * Runs this program again in a network namespace and resolves with its exit code. Resolves to undefined in
+ * that namespace, and to the reason where the user cannot create namespaces.
  */
 export async function inNamespace(
   program: string,

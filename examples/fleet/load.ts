@@ -1,14 +1,14 @@
 /**
- * The load of the fleet: clients of the gateway that call without a pause, and what they saw. Used by
- * main.ts.
+ * The load of the fleet: clients of the gateway that call without a pause, and the results that they saw.
+ * Used by main.ts.
  */
 import { Agent, request } from 'node:http';
 
-/** What all clients saw since the last `take`. */
+/** The results of all clients since the last `take`. */
 export interface Seen {
   /** Answers by the name of the server. */
   readonly answers: ReadonlyMap<string, number>;
-  /** Errors by their code. */
+  /** Number of errors by their code. */
   readonly errors: ReadonlyMap<string, number>;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -39,7 +39,7 @@ export class Callers {
   #errors = new Map<string, number>();
   #times: number[] = [];
 
-  /** Begins `count` clients of the gateway at this URL, with one call in flight each. */
+  /** Starts `count` clients of the gateway at this URL, each with one call in flight. */
   constructor(gateway: string, count: number) {
     this.#agent = new Agent({ keepAlive: true, maxSockets: count });
     const url = `${gateway}/greeter.v1.Greeter/SayHello`;

@@ -1,7 +1,7 @@
 /**
- * A fleet by one command: `node dist/examples/fleet/main.js`, see options.ts. Starts a registry, servers, a
- * gateway and clients, then rolls, kills and cuts off servers one after another. Shows each second what the
- * clients saw, and writes a page at its end. The exit code is 1 when a call has failed.
+ * Runs a fleet by one command: `node dist/examples/fleet/main.js`; options.ts has the options. Starts a
+ * registry, servers, a gateway and clients, then rolls, kills and cuts off servers one after another. Shows
+ * the clients' results each second, and writes a page at the end. The exit code is 1 when a call has failed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { type FleetOptions, optionsOf, usage } from './options.ts';
 import { page } from './page.ts';
 import { errorsOf, lineOf, type Second, tableOf } from './table.ts';
 
-/** The pause between two events, in ms, in which the fleet is whole. */
+/** The pause in ms between two events, in which all servers run. */
 const quietMs = 200;
 
 /** One event in ten kills a server, and one cuts a server off. The others roll a server, as a deployment. */
@@ -34,7 +34,7 @@ async function happen(fleet: Fleet, n: number, cutMs: number): Promise<string> {
   return `${name} rolled`;
 }
 
-/** Runs the fleet, and returns what happened in each second. */
+/** Runs the fleet, and returns the results of each second. */
 async function run(fleet: Fleet, options: FleetOptions): Promise<Second[]> {
   const seconds: Second[] = [];
   let events: string[] = [];

@@ -1,11 +1,11 @@
-/** The page at the end of a run: calls of each server by second, latency, and what happened. */
+/** The page at the end of a run: calls of each server by second, latency, and the events. */
 import { errorsOf, type Second } from './table.ts';
 
 const colours = ['#4269d0', '#efb118', '#ff725c', '#6cc5b0', '#3ca951', '#ff8ab7', '#a463f2', '#97bbf5'];
 
 const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 
-/** Bars of each second, one part for each server, 60 high where there were most calls. */
+/** Bars of each second, with one part for each server. The second with most calls is 60 high. */
 function bars(names: readonly string[], seconds: readonly Second[]): string {
   const counts = seconds.map(({ answers }) => names.map((name) => answers.get(name) ?? 0));
   const most = Math.max(1, ...counts.map((each) => each.reduce((sum, count) => sum + count, 0)));
@@ -25,7 +25,7 @@ function bars(names: readonly string[], seconds: readonly Second[]): string {
     .join('');
 }
 
-/** The line of the 99th percentile, 20 high at its maximum. */
+/** The line of the 99th percentile; its maximum is 20 high. */
 function latency(seconds: readonly Second[]): string {
   const most = Math.max(1, ...seconds.map(({ p99Ms }) => p99Ms));
   const width = 100 / Math.max(1, seconds.length);

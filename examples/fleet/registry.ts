@@ -16,7 +16,7 @@ const ttlMs = 2_000;
 
 const withoutScheme = (name: RegistryName): string => name.slice(5);
 
-/** Replaces the list at once: readers see the old one or the new one. Nothing to do with etcd. */
+/** Replaces the list in one step: readers see either the old list or the new one. Nothing to do with etcd. */
 export function publish(name: RegistryName, addresses: readonly string[]): void {
   if (!name.startsWith('file:')) return;
   const path = withoutScheme(name);
@@ -41,10 +41,10 @@ export function resolverOf(name: RegistryName): Resolver {
     : etcd({ endpoints: withoutScheme(name), service });
 }
 
-/** Resolves when the server is in the list of etcd. The shutdown of the server takes it out again. */
+/** Resolves when the server is in the list of etcd. The shutdown of the server removes the entry. */
 export async function enlist(name: RegistryName, server: Server, address: string): Promise<void> {
   if (name.startsWith('file:')) return;
-  // A server that is cut off cannot renew its lease, which is what this example wants to show.
+  // A server that is cut off cannot renew its lease, which this example shows.
   const log = (): void => undefined;
   await register(server, { endpoints: withoutScheme(name), service, address, ttlMs, log }).ready();
 }

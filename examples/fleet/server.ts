@@ -1,5 +1,5 @@
 /**
- * A server of the fleet, a process of its own: `server.js NAME HOST REGISTRY`. Answers with its name, is in
+ * A server of the fleet, a separate process: `server.js NAME HOST REGISTRY`. It answers with its name, is in
  * the registry while it serves, and drains on SIGTERM. It waits for its parent to connect its namespace.
  */
 import { once } from 'node:events';

@@ -1,11 +1,11 @@
 /**
- * What the fleet prints: a table that is drawn anew each second in a terminal, and a line a second
- * elsewhere.
+ * The output of the fleet: in a terminal a table that is redrawn each second, and elsewhere a line each
+ * second.
  */
 import type { SeenServer } from './fleet.ts';
 import type { Seen } from './load.ts';
 
-/** What clients saw within a second, and what happened to the servers. */
+/** The results that clients saw within a second, and the events of the servers. */
 export interface Second extends Seen {
   readonly events: readonly string[];
 }
@@ -28,8 +28,8 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
 }
 
 /**
- * Returns the table after these seconds. `rows` are the servers that run, and `seen` is what the gateway
- * knows of them.
+ * Returns the table after these seconds. `rows` are the running servers, and `seen` is the gateway's view of
+ * them.
  */
 export function tableOf(
   rows: readonly Row[],

@@ -10,7 +10,7 @@ export type Ways = 'uc+ud' | 'rc';
 export interface Introduction {
   /** `QueuePair.address` of the connection, in hexadecimal. */
   readonly address: string;
-  /** Where responses go over UD. */
+  /** The destination of responses over UD. */
   readonly gid: string;
   readonly qpn: number;
   /** The server's slots for this client. */

@@ -124,7 +124,7 @@ export class HerdServer implements Disposable {
       if (number === 0) continue;
       if (this.#free === 0) break; // The device is still sending.
       ++found;
-      // Clear the number, so that the same request is noticed when its client repeats it.
+      // The number is cleared, so that the same request is noticed when its client repeats it.
       const request = number > slot.last ? decodeRequest(slot.bytes) : undefined;
       Atomics.store(slot.word, 0, 0);
       // This packet came late, or twice. Its request was already answered, and perhaps a newer one, too.

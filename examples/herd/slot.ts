@@ -51,7 +51,7 @@ export function decodeRequest(slot: Uint8Array): Request | undefined {
   if (length > keyAt || (operation !== Operation.get && operation !== Operation.put)) return undefined;
   const key = Buffer.from(slot.buffer, slot.byteOffset + keyAt, keyMax);
   const end = key.indexOf(0);
-  // Copy the value, because the next request overwrites it.
+  // The value is copied, because the next request overwrites it.
   return {
     operation,
     key: key.toString('utf8', 0, end < 0 ? keyMax : end),

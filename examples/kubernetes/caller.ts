@@ -1,4 +1,7 @@
-/** What a client's pod makes: a channel to the pods of the Service, with its metrics. Used by client.ts. */
+/**
+ * Makes the objects of a client's pod: a channel to the pods of the Service, and its metrics. Used by
+ * client.ts.
+ */
 import type { Registry } from 'prom-client';
 import { type Channel, createChannel, createClient, type Resolver } from 'rdma-rpc';
 import { healthCheck } from 'rdma-rpc/health';
@@ -19,7 +22,7 @@ export function callerOf(resolver: Resolver, name: string, zone: string, registr
     log: console.error,
     interceptors: [prometheus({ registry })],
     healthCheck: healthCheck(GreeterDefinition.fullName),
-    // A pod of a StatefulSet keeps its name, and with it its ten servers, when it is started again.
+    // A pod of a StatefulSet keeps its name when it is started again, and therefore also its ten servers.
     ...(name !== '' && { subset: { size: 10, clientId: name } }),
     ...(zone !== '' && { zone }),
   });

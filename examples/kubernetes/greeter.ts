@@ -1,5 +1,5 @@
 /**
- * A server as a pod runs it: calls, probes, metrics and a drain. server.ts is the program; the test starts
+ * A server as a pod runs it: calls, probes, metrics and a drain. server.ts is the program. The test starts
  * the same on free ports.
  */
 import { hostname } from 'node:os';

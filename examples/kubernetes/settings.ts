@@ -1,11 +1,11 @@
-/** What the manifests of this folder and the programs agree on. A test compares the two. */
+/** The settings that the manifests of this folder and the programs share. A test compares the two. */
 
 /**
- * Ports of the server's pods; the metrics of a client have the same port. 0 takes any free port, for tests.
+ * Ports of the server's pods. The metrics of a client have the same port. 0 takes any free port, for tests.
  */
 export const ports = { rpc: 5000, probes: 8080, metrics: 9464 };
 
-/** Where Prometheus reads the metrics. */
+/** The path at which Prometheus reads the metrics. */
 export const metricsPath = '/metrics';
 
 /** How long calls in flight may take when a pod ends, in ms. Shorter than the grace period of the pod. */

@@ -169,8 +169,8 @@ class Worker {
       try {
         return this.faultOf(answer, name, this.versions[key]!);
       } finally {
-        // A large value is a view of registered memory. Return it at once, so that the next answer can use
-        // memory that is still in the CPU's caches.
+        // A large value is a view of registered memory. The memory is returned at once, so that the next
+        // answer can use memory that is still in the CPU's caches.
         leaseOf(answer)?.release();
       }
     };

@@ -64,7 +64,7 @@ export class End implements Disposable {
   readonly #header: number;
   /** The source of the bytes of all messages. Message n has the bytes from n % 256 on. */
   readonly #pattern: Uint8Array;
-  /** Where datagrams go, which is the peer's port or the group. */
+  /** The destination of datagrams: the peer's port or the group. */
   #to: { readonly ah: AddressHandle; readonly qpn: number } | undefined;
   bytesChecked = 0;
 
@@ -112,7 +112,7 @@ export class End implements Disposable {
       this.#byNumber.set(qp.qpNum, player);
       return player;
     });
-    // Post receives before the peer can send, because an RDMA device has no buffer of its own.
+    // Receives are posted before the peer can send, because an RDMA device has no buffer of its own.
     for (let slot = 0; slot < receives; ++slot) this.#postReceive(slot, this.#players[slot % queuePairs]!.qp);
   }
 

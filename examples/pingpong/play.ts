@@ -63,8 +63,8 @@ async function finish(ends: readonly End[], events: boolean, silenceMs: number):
 }
 
 /**
- * Waits until the peer has finished, too. Meanwhile this end continues to poll, because the peer may still
- * need an acknowledgement, which on tcp is the work of this process.
+ * Waits until the peer has finished, too. In the meantime this end continues to poll, because the peer may
+ * still need an acknowledgement, and on tcp this process sends it.
  */
 async function part(ends: readonly End[], meetings: readonly Meeting[]): Promise<void> {
   let waits = true;

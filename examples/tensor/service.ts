@@ -69,7 +69,7 @@ export function visionHandlers(watch: (inPlace: boolean) => void): VisionHandler
           for (const value of batch.pixels.subarray(image * size, (image + 1) * size)) sum += value;
           values[image] = sum / (size || 1);
         }
-        // The frames are no longer needed, so make their memory available for later frames.
+        // The frames are no longer needed, so their memory is made available for later frames.
         lease?.release();
         yield { values };
       }

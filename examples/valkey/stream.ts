@@ -227,7 +227,7 @@ export class RdmaStream extends Duplex {
   /** Passes the received bytes to the reader, and reuses the buffer when all of it has been used and read. */
   #deliver(): void {
     if (this.#rxRead < this.#rxFilled && this.#wantsData) {
-      // Make a copy, because the peer overwrites the buffer while the reader may still keep the bytes.
+      // A copy is made, because the peer overwrites the buffer while the reader may still keep the bytes.
       const part = Buffer.from(this.#rx.bytes.slice(this.#rxRead, this.#rxFilled));
       this.#rxRead = this.#rxFilled;
       this.#wantsData = this.push(part);

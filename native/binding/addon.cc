@@ -27,8 +27,8 @@ constexpr double kNsPerMs = 1e6;
 /// Upper limit for the duration of a garbage collection that JS reports.
 constexpr double kCollectionMaxMs = 60'000;
 
-/// Returns the address of an ArrayBuffer, which JS has no other way to find. The runtime needs it to align
-/// buffers to 64 bytes, and tests of zero copy compare it.
+/// Returns the address of an ArrayBuffer, which JS has no other way to find. The runtime needs the address to
+/// align buffers to 64 bytes, and tests of zero copy compare it.
 Napi::Value address(const Napi::CallbackInfo& info) {
   if (!info[0].IsArrayBuffer()) return Napi::Number::New(info.Env(), 0);
   const auto at = reinterpret_cast<std::uintptr_t>(info[0].As<Napi::ArrayBuffer>().Data());
@@ -49,7 +49,7 @@ void collection_done(const Napi::CallbackInfo& info) {
   CollectionBudget::of_thread().spend(now - std::min(now, static_cast<std::uint64_t>(cost_ns)), now);
 }
 
-/// Hands over a connection that JS has accepted, and the bytes that were already read from it, to a queue
+/// Hands over a connection that JS has accepted, with the bytes that were already read from it, to a queue
 /// pair of any thread.
 Napi::Value hand_off(const Napi::CallbackInfo& info) {
   const auto bytes = info[1].As<Napi::Uint8Array>();

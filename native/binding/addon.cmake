@@ -7,8 +7,8 @@ if(NOT EXISTS "${napi_include}/napi.h")
   message(FATAL_ERROR "${napi_include}/napi.h was not found. In a clone `npm run setup` puts it there.")
 endif()
 
-# uv.h is not in the two header packages; it comes with the installed Node. libuv keeps its ABI within major
-# 1.
+# uv.h is not in the two header packages, but comes with the installed Node. libuv keeps its ABI within major
+# version 1.
 execute_process(COMMAND node -p "require('path').resolve(require('fs').realpathSync(process.execPath), '../../include/node')"
                 OUTPUT_VARIABLE beside_node OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 find_path(RDMA_RPC_UV_INCLUDE uv.h
@@ -31,7 +31,7 @@ target_link_options(rdma_rpc PRIVATE -Wl,-z,nodelete)
 # These headers are marked SYSTEM because they are not written for -Wconversion.
 target_include_directories(rdma_rpc SYSTEM PRIVATE ${napi_include} ${RDMA_RPC_UV_INCLUDE})
 # The last definition is needed because a worker thread that is being terminated also refuses exceptions, and
-# that must not end the process.
+# such a refusal must not end the process.
 target_compile_definitions(rdma_rpc PRIVATE NAPI_VERSION=9 NODE_ADDON_API_DISABLE_CPP_EXCEPTIONS
                                             NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
 set_target_properties(rdma_rpc PROPERTIES PREFIX "" SUFFIX ".node"

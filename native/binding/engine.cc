@@ -16,16 +16,16 @@ namespace ev = session::boundary::ev;
 
 namespace {
 
-/// Amount of external memory that is reported to V8 for a moment when calls wait for memory and only
-/// uncollected buffers hold that memory. It exceeds V8's hard limit, so that V8 collects now.
+/// Amount of external memory that is reported to V8 for a moment when calls wait for memory that only
+/// uncollected buffers hold. It exceeds V8's hard limit, so that V8 collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
 /// Limit of the time for a TCP connection. It is shorter than a channel's limit for connecting
 /// (connectTimeoutMs), so that the channel's error names the cause.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
 /// Time for which a peer of another user may delay this thread at the end of a session.
 constexpr std::uint32_t kOtherUserGraceUs = 1'000;
-/// A stepped simulation advances by this time when nothing else happens. It is the time that the pump sleeps
-/// before it checks timeouts.
+/// A stepped simulation advances by this time when nothing else happens. It equals the time that the pump
+/// sleeps before it checks timeouts.
 constexpr std::uint64_t kStepIdleNs = 5'000'000;
 constexpr int kClockPairs = 5;
 
@@ -37,7 +37,7 @@ std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
   if (options.fabric == "shm-fd")
     return fabric::open_shm_device({.revoke_grace_us = kOtherUserGraceUs, .by_descriptors = true}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
-  // The device has no listener: the server listens in JS, which hands over its connections.
+  // The device has no listener: the server listens in JS, and JS hands over the connections.
   if (options.fabric == "tcp")
     return fabric::open_tcp_device({.host = "", .connect_timeout_ms = kTcpConnectMs}, error);
   if (options.fabric == "sim") {
@@ -125,7 +125,7 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
-  // Also frees memory of buffers that a program has dropped, when the program is now idle or its messages
+  // Also frees memory of buffers that a program has dropped, when the program has become idle or its messages
   // have become small.
   engine->pump_->on_rest([engine] {
     const Napi::HandleScope scope(engine->env_);
@@ -179,7 +179,7 @@ bool Engine::deliver(std::uint32_t count, std::uint64_t now_ns) {
   const napi_status status =
       napi_make_callback(env, kRootContext, receiver_.Value(), callback_.Value(), 1, &argument, &result);
   if (status == napi_ok) {
-    // Microtasks have run by now, so a caller that drops its message at once has already done so.
+    // By now microtasks have run, so a caller that drops its message at once has already done so.
     if (blocks_ != nullptr && blocks_->young().wanted()) {
       if (const std::uint64_t later_ns = monotonic_ns(); blocks_->young().due(later_ns))
         collect_young(later_ns);

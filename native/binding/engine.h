@@ -1,6 +1,6 @@
-// Everything native behind one NativeContext object: device, context, pump, and the buffers through which JS
-// sees their memory. The engine must outlive that object, because the event loop releases the engine only one
-// iteration after close(). It deletes itself. On the JS thread.
+// Everything native behind one NativeContext object: the device, the context, the pump, and the buffers
+// through which JS sees their memory. The engine must outlive that object, because the event loop releases
+// the engine only one iteration after close(). It deletes itself. On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -67,7 +67,7 @@ class Engine {
   void set_callback(Napi::Function callback) { callback_ = Napi::Persistent(callback); }
 
   /// Returns a block with one reference for JS, or kNoBlock. The block is charged to the session with this
-  /// number, if it exists.
+  /// number, if the session exists.
   memory::BlockId lend(std::size_t bytes, memory::Use use, std::uint32_t session);
   Napi::Value send_slab();
   Napi::Value reassembled_messages();

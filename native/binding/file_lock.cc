@@ -23,7 +23,8 @@ constexpr int kTries = 100;
 struct FileLock {
   std::string path;
   int fd = -1;
-  bool ours = false;  ///< created by us, or left by another process of this library: it may be removed
+  bool ours = false;  ///< created by this process, or left by another process of this library: it may be
+                      ///< removed
 
   ~FileLock() {
     if (fd >= 0) ::close(fd);
@@ -37,8 +38,8 @@ bool is_same(int fd, const std::string& path) {
          open.st_ino == named.st_ino;
 }
 
-/// Returns 0, or the error number. EAGAIN means that the file has been removed meanwhile and the caller must
-/// try again.
+/// Returns 0, or the error number. EAGAIN means that the file has been removed in the meantime and that the
+/// caller must try again.
 int try_lock(FileLock& lock) {
   constexpr int kFlags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   lock.fd = ::open(lock.path.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
@@ -58,8 +59,8 @@ int try_lock(FileLock& lock) {
   char mark[kMark.size()] = {};
   const ssize_t bytes = ::pread(lock.fd, mark, sizeof mark, 0);
   lock.ours = bytes == static_cast<ssize_t>(sizeof mark) && std::memcmp(mark, kMark.data(), sizeof mark) == 0;
-  // An empty file may come from a process that died early, or from another program, so it is locked but never
-  // removed.
+  // An empty file may come from a process that died early, or from another program. It is therefore locked,
+  // but never removed.
   return lock.ours || bytes == 0 ? 0 : EEXIST;
 }
 

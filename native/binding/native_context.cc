@@ -219,8 +219,8 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
   Napi::Value cancel(const Napi::CallbackInfo& info) {
     session::Session* found = find(info);
     if (found == nullptr) return Napi::Number::New(info.Env(), 0);
-    // The time that the peer gets to answer is measured from now, because the loop may have slept for long.
-    // Staged submissions are sent first, because the call may be among them.
+    // The time that the peer has for its answer is measured from now, because the loop may have slept for
+    // long. Staged submissions are sent first, because the call may be one of them.
     engine_->context_now().flush();
     const std::uint32_t call = info[1].As<Napi::Number>().Uint32Value();
     const std::uint32_t awaited_bytes = found->awaited_bytes(call);

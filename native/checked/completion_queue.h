@@ -1,6 +1,6 @@
-// A completion queue whose completions become records for JS. It knows the queues that complete on it, turns
-// the sequence number of a completion back into the number of its request, and releases the objects that the
-// request kept alive. Made by Device; on the JS thread.
+// A completion queue whose completions become records for JS. It knows the queues that complete on it. It
+// turns the sequence number of a completion back into the number of its request, and releases the objects
+// that the request kept alive. Made by Device, on the JS thread.
 #pragma once
 
 #include <array>
@@ -28,17 +28,18 @@ class CompletionQueue {
   fabric::CompletionQueue& on_device() { return *queue_; }
 
   /// Adds a source and returns its number. Requests on the fabric carry `source << 32 | sequence number`.
-  /// Only these bits of a completion tell its request, because the other fields mean nothing after an error.
+  /// Only these bits of a completion identify its request, because the other fields mean nothing after an
+  /// error.
   std::uint32_t add_source(Source& requests);
   /// Removes a source, and drops its completions that have not been polled.
   void remove_source(std::uint32_t source);
-  /// Drops the completions of that source that have arrived and were not polled.
+  /// Drops the completions of that source that have arrived and have not been polled.
   void forget(std::uint32_t source);
 
   /// Writes completions into rows of `out` (records.h) and returns their number.
   std::size_t poll(std::span<double> out);
-  /// Makes progress with connection attempts of its queue pairs. Completions that arrive meanwhile are kept
-  /// for the next poll(), up to a limit. Returns false, without any progress, when the limit is reached.
+  /// Makes progress with connection attempts of its queue pairs. Completions that arrive during this work are
+  /// kept for the next poll(), up to a limit. Returns false, without any progress, when the limit is reached.
   bool drive();
 
  private:

@@ -29,11 +29,11 @@ class Device {
   const std::shared_ptr<fabric::Device>& on_device() const { return device_; }
 
   Refusal reg_mr(Memory memory, std::uint32_t access, std::shared_ptr<Region>* region);
-  /// Closes the region: later requests may not name it. It stays registered until the posted requests that
-  /// use it have completed.
+  /// Closes the region, so that later requests may not name it. It stays registered until the posted requests
+  /// that use it have completed.
   void close(const Region& region) { resources_.regions->remove(region); }
   Refusal create_cq(std::uint32_t entries, std::shared_ptr<CompletionQueue>* cq);
-  /// Creates a shared receive queue. The fabric has one for each completion queue.
+  /// Creates a shared receive queue. The fabric has one such queue for each completion queue.
   Refusal create_srq(std::shared_ptr<CompletionQueue> cq, std::uint32_t receives,
                      std::shared_ptr<SharedReceives>* srq);
   Refusal create_ah(const fabric::AhAttr& attr, std::uint32_t* number);

@@ -44,7 +44,7 @@ class Outstanding final : public Source {
   std::uint32_t depth() const { return depth_; }
   std::uint32_t room() const { return depth_ - static_cast<std::uint32_t>(end_ - begin_); }
 
-  /// Returns the sequence number of the request that add() will add after `nth` others.
+  /// Returns the sequence number of the request that add() will add after `nth` other requests.
   std::uint32_t next(std::uint32_t nth) const { return static_cast<std::uint32_t>(end_ + nth); }
   /// Adds a request, and takes over what it keeps alive. The queue must have room for it.
   void add(const Request& request, std::span<Kept> kept) {

@@ -58,7 +58,7 @@ Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, st
   return why.none() ? not_taken(taken, count) : why;
 }
 
-/// Asked only when a batch was not taken, since a device answers with a system call.
+/// The device is asked only when a batch was not accepted, because it answers with a system call.
 Refusal QueuePair::why_not_sending() const {
   const QpState state = queue_pair_->state();
   if (state != QpState::reset && state != QpState::init && state != QpState::rtr) return {};
@@ -93,8 +93,8 @@ Refusal QueuePair::move_to(QpState state) {
   if (std::string why = queue_pair_->move_to(state); !why.empty())
     return refuse(Cause::refused, std::move(why));
   if (state != QpState::reset) return {};
-  // The device has dropped both queues. Otherwise completions from before the reset would be taken for those
-  // of later requests.
+  // The device has dropped both queues. Otherwise completions of requests before the reset would be mistaken
+  // for those of later requests.
   cq_->forget(send_source_);
   cq_->forget(recv_source_);
   sends_.drop();

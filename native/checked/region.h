@@ -53,7 +53,7 @@ class Regions {
   }
   /// Returns null for a key that no open region has.
   const std::shared_ptr<Region>& find(std::uint32_t lkey) {
-    // Most programs use the same region again and again, so the last one is checked first.
+    // Most programs use the same region again and again, so the last region is checked first.
     if (last_ != nullptr && last_->on_device().lkey() == lkey) return last_;
     const auto found = by_key_.find(lkey);
     if (found == by_key_.end()) return none_;

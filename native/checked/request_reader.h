@@ -1,6 +1,6 @@
-// Reads rows of JS into work requests and checks them against the device's limits and the memory that is
-// registered. It reads one batch at a time; when one row is wrong, the whole batch must be refused. Owned by
-// a queue, on the JS thread. Allocates nothing after the first batches.
+// Reads rows of JS into work requests, and checks them against the device's limits and the registered memory.
+// It reads one batch at a time; when one row is wrong, the whole batch must be refused. Owned by a queue, on
+// the JS thread. Allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class RequestReader {
   Refusal send(std::span<const double> row, std::uint32_t index, std::uint64_t number);
   Refusal recv(std::span<const double> row, std::uint32_t index, std::uint64_t number);
 
-  /// The requests of the batch; after a refusal also the wrong one.
+  /// The requests of the batch; after a refusal, this includes the wrong request.
   std::span<const fabric::SendWr> sends() const { return sends_; }
   std::span<const fabric::RecvWr> receives() const { return receives_; }
   /// Returns the objects that request `index` keeps alive. The caller may move them away.

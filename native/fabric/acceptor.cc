@@ -19,7 +19,7 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-/// Limit of handed-off connections that wait for their device's thread.
+/// Limit of the handed-off connections that wait for the thread of their device.
 constexpr std::size_t kArrivedMax = 1024;
 
 /// This object lives as long as the process, because threads end in any order.
@@ -55,8 +55,8 @@ std::unique_ptr<Acceptor> Acceptor::open(Reactor& reactor, Host host, std::strin
   }
   if (good) return acceptor;
   *error = std::string("connections cannot be accepted: ") + std::strerror(errno);
-  // The destructor takes the lock that is held here. The table is therefore left to the destructor, and only
-  // the handler is removed here.
+  // The destructor takes the lock that is held here. The destructor therefore removes the table entry, and
+  // only the handler is removed here.
   reactor.remove(*acceptor, acceptor->bell_.get());
   return nullptr;
 }

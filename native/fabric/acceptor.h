@@ -53,7 +53,8 @@ class Acceptor final : public EventHandler {
 /// Hands over an accepted connection whose peer has sent `message`, and on which this side has sent nothing
 /// yet. May be called on any thread. The descriptor is duplicated. The duplicate goes to the queue pair that
 /// the message names, on any device of this process. Returns "", or an error text when no queue pair accepts
-/// the connection; the peer has then been notified. In both cases the caller closes its own descriptor.
+/// the connection; the peer has been notified in that case. In both cases the caller closes its own
+/// descriptor.
 std::string hand_off(int fd, std::span<const std::byte> message);
 
 }  // namespace rdma_rpc::fabric

@@ -11,7 +11,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// The smallest page size of any supported system. Larger pages begin at multiples of it.
+/// The smallest page size of any supported system. Larger pages begin at multiples of this number.
 inline constexpr std::uint32_t kPageBytes = 4096;
 /// Returns how many of the `bytes` bytes at `addr` lie on the first page.
 constexpr std::uint32_t on_page(std::uint64_t addr, std::uint32_t bytes) {
@@ -40,8 +40,8 @@ inline constexpr std::size_t kFeatures = 14;
 /// Returns the feature's name in texts for users, such as "atomics (compare-and-swap, fetch-and-add)".
 const char* to_string(Feature feature);
 
-/// The capabilities of a device. No value is taken from a table of device names; figures that are called
-/// `probed` were found by trying.
+/// The capabilities of a device. No value is taken from a table of device names. Values with `probed` in
+/// their names were measured by using the device.
 struct Capabilities {
   std::string name;  ///< "shm", "sim" or a device such as "mlx5_0"; for display only, never for decisions
   std::uint32_t port = 0;          ///< port of the device, 0 where devices have no ports; for display only
@@ -82,14 +82,14 @@ struct Capabilities {
   /// the copy is complete.
   bool copies_when_posted = false;
   /// The CPU of this process reads the bytes of a send some event-loop iterations after the post, and nothing
-  /// is pinned. Memory that may disappear meanwhile (Presence) must therefore be copied to memory that stays.
-  /// QueuePair::revoke() and abandon_reads() work on such fabrics.
+  /// is pinned. Memory that may disappear before that (Presence) must therefore be copied to memory that
+  /// stays. QueuePair::revoke() and abandon_reads() work on such fabrics.
   bool reads_memory_late = false;
-  /// Up to this size, copying a request from application memory to memory of alloc_memory() is cheaper than
-  /// having the peer READ it in place. 0 when copying is never cheaper.
+  /// Up to this size, it is cheaper to copy a request from application memory to memory of alloc_memory()
+  /// than to have the peer READ it in place. 0 when copying is never cheaper.
   std::uint32_t copied_request_bytes = 0;
-  /// Up to this size, sending a message as several SENDs, each copied twice, is cheaper than a READ or WRITE
-  /// of memory that is exposed for the message. 0 when SENDs are never cheaper, or when this has not been
+  /// Up to this size, it is cheaper to send a message as several SENDs, each copied twice, than to READ or
+  /// WRITE memory that is exposed for the message. 0 when SENDs are never cheaper, or when this has not been
   /// measured.
   std::uint32_t segmented_bytes = 0;
   /// Limit of one WRITE, in bytes. On a network that loses packets, a longer WRITE fails too early.
@@ -97,29 +97,29 @@ struct Capabilities {
   /// A READ of at most this many bytes must lie on one page of the peer's memory.
   std::uint32_t one_page_read_max = 0;
   /// A key gives access to exactly the range that its window was bound to, on its own queue pair. When false,
-  /// four things differ: a key gives access to the whole region; a peer's SEND_WITH_INV can end the window of
-  /// another queue pair; the sender is not notified when its SEND_WITH_INV is refused; and SEND_WITH_INV may
-  /// crash the kernel when the window is not bound. Such a device is fit for trusted peers only.
+  /// four things differ. A key gives access to the whole region. A peer's SEND_WITH_INV can end the window of
+  /// another queue pair. The sender is not notified when its SEND_WITH_INV is refused. SEND_WITH_INV may
+  /// crash the kernel when the window is not bound. Such a device is suitable only for trusted peers.
   bool exact_windows = true;
   /// When false, a peer that knows the key of a region may READ the region, whatever rights the key has. Such
-  /// a device is fit for trusted peers only.
+  /// a device is suitable only for trusted peers.
   bool checks_read_rights = true;
   /// An operation that the peer refuses ends at the sender with a status that reports the refusal. When
-  /// false, a SEND completes when the network has accepted it and a refused access is flushed, so only the
-  /// end of the connection shows that an operation was refused.
+  /// false, a SEND completes when the network has accepted it, and a refused access is flushed. Only the end
+  /// of the connection then shows that an operation was refused.
   bool names_refusals = true;
   /// A peer that once had a right to memory of alloc_memory() may write to that memory at any later time.
   bool peers_keep_access = false;
 
   /// Why the device lacks a feature, for why_not(). A feature without an entry is refused by its name alone.
   std::map<Feature, std::string> reasons = {};
-  /// Facts for an owner of the device: features that its driver does not really have, and limits that all
+  /// Facts for the owner of a device: features that its driver does not really have, and limits that all
   /// processes share. Whole sentences, for display only.
   std::vector<std::string> notes = {};
 
   bool has(Feature feature) const;
-  /// Returns "" when the device has the feature. Otherwise returns a sentence for the user that says which
-  /// device lacks it, and why.
+  /// Returns "" when the device has the feature. Otherwise returns a sentence for the user, with the device
+  /// that lacks it and the reason.
   std::string why_not(Feature feature) const;
   /// Returns how many of the peer's `bytes` bytes at `addr` a single READ may fetch.
   std::uint32_t read_bytes(std::uint64_t addr, std::uint32_t bytes) const;

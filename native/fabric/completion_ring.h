@@ -15,7 +15,7 @@
 
 namespace rdma_rpc::fabric {
 
-/// A completion, and the information that its queue pair gets when it is polled.
+/// A completion, with the information that its queue pair gets when it is polled.
 template <typename Pair>
 struct Completion {
   Wc wc;

@@ -27,7 +27,7 @@ enum class ConnectKind : std::uint8_t {
   hello = 1,    ///< from the active side, to the queue pair `to`
   welcome = 2,  ///< from the passive side: the queue pairs are connected
   /// From the passive side: this process has no such queue pair. Another server behind the same address may
-  /// have it.
+  /// have such a queue pair.
   unknown = 3,
   refused = 4,  ///< from the passive side: that queue pair expects another peer, or is no longer connecting
 };
@@ -40,7 +40,7 @@ struct ConnectMessage {
 };
 static_assert(sizeof(ConnectMessage) == kConnectMessageBytes);
 ConnectMessage make_connect_message(ConnectKind kind, const Token& to, const Token& from);
-/// Returns null when the message is valid, otherwise the reason why it is not.
+/// Returns null when the message is valid, otherwise the reason why it is not valid.
 const char* why_not_connect_message(const ConnectMessage& message);
 
 /// Sends a few bytes on a new connection. Returns false when the socket does not accept all of them, or when

@@ -16,7 +16,7 @@ namespace rdma_rpc::fabric {
 template <class Body>
 int start_detached(std::size_t stack_bytes, Body body) {
   auto given = std::make_unique<Body>(std::move(body));
-  // Signals of the process must be handled by its other threads, so they are blocked here; a new thread
+  // The process's signals must be handled by its other threads. They are blocked here, because a new thread
   // inherits the signal mask of its creator.
   sigset_t all, before;
   ::sigfillset(&all);

@@ -1,13 +1,14 @@
-// The RDMA operations that a session needs, named and behaving as in libibverbs: devices, memory regions,
-// memory windows, queue pairs and completion queues. Shared receive queues are in receive_queue.h. Each
-// folder beside this file is one implementation ("a fabric"). Called by native/memory (registration) and
-// native/session (everything else), on one thread per Device: the thread that runs the context's event loop.
-// A fabric knows nothing of calls. A session looks at `Capabilities` instead of the name of the fabric.
+// The RDMA operations that a session needs, with the names and behaviour that they have in libibverbs:
+// devices, memory regions, memory windows, queue pairs and completion queues. Shared receive queues are in
+// receive_queue.h. Each folder beside this file is one implementation ("a fabric"). Called on one thread per
+// Device, the thread that runs the context's event loop: by native/memory for registrations, and by
+// native/session for everything else. A fabric knows nothing of calls. A session looks at `Capabilities`
+// instead of the name of the fabric.
 //
 // Every fabric keeps these rules (the suite in native/test/fabric checks them on each):
 //  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer. A
 //    SEND that finds no posted receive ends with rnr_retry_exc_err at the sender and moves the queue pair to
-//    ERR, unless an option makes the SEND wait.
+//    ERR. An option can make the SEND wait instead.
 //  - A buffer belongs to the fabric from post_* until the completion of its work request has been polled. An
 //    unsignaled work request is complete when the completion of a later signaled work request of the same
 //    send queue has been polled. An inline send is copied before post_send returns.
@@ -59,8 +60,8 @@ class CompletionQueue {
   /// when idle, except on fabrics whose wire is a kernel socket (tcp).
   virtual std::size_t poll(std::span<Wc> out) = 0;
   /// Asks that fd() becomes readable when the next completion arrives. Returns false when a completion is (or
-  /// may be) waiting already; the caller must then poll again before it sleeps. Works once, as
-  /// ibv_req_notify_cq does: the caller arms again after each wake-up.
+  /// may be) waiting already; the caller must then poll again before it sleeps. It works once, like
+  /// ibv_req_notify_cq: the caller arms again after each wake-up.
   virtual bool arm() = 0;
   /// Does the same as arm(), but fd() becomes readable only when a message arrives that its sender has marked
   /// as solicited, or when a request fails. Without Capabilities::solicited, every completion wakes.
@@ -83,20 +84,20 @@ struct QpOptions {
   /// True on the side that requests the connection, false on the side that accepts it. Exactly one side of a
   /// pair is active, and the active side sends first.
   bool active = true;
-  /// The user promises to poll the completion queue until it is empty, whatever happens, so that posted
-  /// requests may be delayed until those polls. When false, each request is executed as far as possible when
-  /// it is posted.
+  /// The user promises to poll the completion queue until it is empty, whatever happens. Posted requests may
+  /// therefore be delayed until those polls. When false, each request is executed as far as possible when it
+  /// is posted.
   bool polls_on = false;
   /// The user moves the queue pair from state to state, where Capabilities::steps says that this works. It
-  /// begins in RESET; move_to() leads to INIT; connect() waits for the network and stops in RTR, where it only
-  /// receives; move_to() leads to RTS.
+  /// begins in RESET. move_to() leads to INIT. connect() waits for the network and stops in RTR, where the
+  /// queue pair only receives. move_to() leads to RTS.
   bool stepwise = false;
-  /// The user copies what it receives. A short message may therefore be delivered from a cache-hot buffer of
+  /// The user copies what it receives. Therefore a short message may be delivered from a cache-hot buffer of
   /// this process instead of the buffer of its receive.
   bool short_apart = false;
   /// The user needs to know when its receives have been flushed, but needs no completion for each receive.
-  /// One completion may therefore be for many receives. When thousands of connections end at once, they have
-  /// a million receives.
+  /// Therefore one completion may stand for many receives. When thousands of connections end at once, they
+  /// have a million receives.
   bool flush_together = false;
   /// Limits of gather entries and inline bytes of its requests; 0 for the limits of the device. A NIC has
   /// room for them in each entry of its send queue, in memory of the kernel.
@@ -106,11 +107,12 @@ struct QpOptions {
 };
 
 /// Returns "" when a device with these capabilities may create a queue pair of this type with queues of these
-/// depths, otherwise the reason why it may not.
+/// depths. Otherwise returns the reason why it may not.
 std::string why_no_queues(const QpOptions& options, const Capabilities& capabilities);
 
 /// Shared secrets by which the two sides recognise each other in the first message between their queue pairs.
-/// Used when the applications on both sides have agreed on a key. They replace the tokens in the addresses.
+/// Used when the applications on both sides have agreed on a key. The secrets replace the tokens in the
+/// addresses.
 struct FirstWords {
   std::array<std::byte, 16> own{}, peer{};
 };
@@ -128,24 +130,24 @@ class QueuePair {
   /// Returns the address blob that the peer's connect() needs. It has at most 512 bytes and is valid from
   /// creation on (in state INIT receives may already be posted).
   virtual std::vector<std::byte> local_address() const = 0;
-  /// Connects: INIT → RTR → RTS. Returns "", or why this fabric cannot reach that peer (the state is then
-  /// ERR). The blob consists of untrusted bytes. Both sides call connect(), in any order. A fabric that needs
-  /// the network to connect returns at once, while state() is still RTR. A later poll() of the completion
-  /// queue then moves to RTS, or to ERR with error(), within the fabric's time limit (fd() of an armed queue
-  /// becomes readable for it). post_send() accepts no request before RTS. A UD queue pair has no peer: its
-  /// address must be empty, and it is in RTS at once.
+  /// Connects: INIT → RTR → RTS. Returns "", or the reason why this fabric cannot reach that peer. In the
+  /// second case, the state is ERR. The blob consists of untrusted bytes. Both sides call connect(), in any
+  /// order. A fabric that needs the network to connect returns at once, while state() is still RTR. A later
+  /// poll() of the completion queue then moves to RTS, or to ERR with error(), within the fabric's time
+  /// limit. The fd() of an armed queue becomes readable when this happens. post_send() accepts no request
+  /// before RTS. A UD queue pair has no peer: its address must be empty, and it is in RTS at once.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
   /// Must be called before connect(). This side then sends `own` in its first message, and accepts only a
   /// peer that sends `peer`. Has no effect on fabrics whose connection setup exchanges no message.
   virtual void set_first_words(const FirstWords& words) { static_cast<void>(words); }
-  /// Returns why the queue pair moved to ERR, when the cause was the peer, the device, or a failed connection
-  /// attempt. The text is set when the first flushed request is polled. It is empty when the user caused the
-  /// move, or a request with an error completion.
+  /// Returns the reason why the queue pair moved to ERR, when the cause was the peer, the device, or a failed
+  /// connection attempt. The text is set when the first flushed request is polled. It is empty when the user
+  /// caused the move, or a request with an error completion.
   virtual std::string error() const { return {}; }
 
-  /// Posts in order, with one doorbell for all. Returns how many requests were accepted. A lower number than
-  /// given means that the send queue is full (the caller polls, then posts the rest) or that a request is
-  /// malformed (it completes with an error).
+  /// Posts in order, with one doorbell for all. Returns how many requests were accepted. A result below the
+  /// given number has one of two reasons. The send queue is full: the caller polls, and then posts the rest.
+  /// Or a request is malformed: it completes with an error.
   virtual std::size_t post_send(std::span<const SendWr> requests) = 0;
   virtual std::size_t post_recv(std::span<const RecvWr> requests) = 0;
   /// Announces that requests will be posted soon, so that the memory that posting accesses can be prefetched.
@@ -166,9 +168,9 @@ class QueuePair {
   /// a READ only by its completion, so it returns 0.
   virtual std::uint64_t read_bytes_arrived() const { return 0; }
   /// Returns whether messages may be waiting here that had already arrived when `mark` was made
-  /// (message_mark()) and that no poll has returned. Returns false only when there are certainly none. There
-  /// are three such cases: completions come in the order of the operations; the queue pair has been inspected
-  /// and has no message; or as many completions as the queue can hold have been polled since.
+  /// (message_mark()), and that no poll has returned. Returns false only when there are certainly none. There
+  /// are three such cases. Completions come in the order of the operations. Or the queue pair has been
+  /// inspected and has no message. Or as many completions as the queue can hold have been polled since then.
   virtual bool may_hold_messages(std::uint64_t mark) const {
     static_cast<void>(mark);
     return true;
@@ -188,7 +190,7 @@ class QueuePair {
     return false;
   }
   /// Cancels this side's outstanding READs into [addr, addr + bytes). After this returns true, no byte is
-  /// written there, whatever the peer does, and each of those READs completes as Wc::memory_gone when its
+  /// written there, whatever the peer does. Each of those READs completes as Wc::memory_gone when its
   /// response has arrived. Returns false, and changes nothing, when a device writes the memory directly. Only
   /// fabrics with Capabilities::reads_memory_late can do this.
   virtual bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
@@ -196,7 +198,7 @@ class QueuePair {
     return false;
   }
   /// Moves to that state, as ibv_modify_qp does. Returns "", or why the queue pair cannot be moved to that
-  /// state. If it is impossible, nothing has changed. The transitions:
+  /// state. If that is impossible, nothing has changed. The transitions:
   ///  - RTS → SQD: starts no further send request; Device::poll_events() reports when the requests that were
   ///    already started have completed.
   ///  - SQD → RTS and SQE → RTS: continues to send. (A send that fails on a UC or UD queue pair leads to SQE,
@@ -216,7 +218,7 @@ class QueuePair {
   std::uint32_t qp_num_ = 0;
 };
 
-/// A report of the device that is no completion, like `struct ibv_async_event`.
+/// An event of the device that is not a completion, like `struct ibv_async_event`.
 struct AsyncEvent {
   enum class Kind : std::uint8_t {
     sq_drained,         ///< the queue pair is in SQD and has no request in progress
@@ -244,14 +246,14 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const Capabilities& capabilities() const = 0;
-  /// Returns page-aligned, zeroed memory, or null when the system refuses; refusal() then says why.
+  /// Returns page-aligned, zeroed memory, or null when the system refuses; refusal() then returns the reason.
   virtual std::unique_ptr<HostMemory> alloc_memory(std::size_t bytes, std::string_view purpose) = 0;
   /// Registers memory. Returns null when the memory is refused; `error` then gives the reason, with the
   /// limit's name and value.
   virtual std::unique_ptr<MemoryRegion> reg_mr(void* addr, std::size_t length, std::uint32_t access,
                                                std::string* error) = 0;
   /// Returns true when the last reg_mr() was refused because of the memory itself (it is read-only, or
-  /// belongs to a file). Freeing other regions would then not help.
+  /// belongs to a file). In this case it would not help to free other regions.
   bool refused_for_the_memory() const { return refused_for_the_memory_; }
   /// Registers in two steps (Registration). Returns null when reg_mr() is too fast to need a second thread,
   /// or would refuse.
@@ -289,7 +291,8 @@ class Device {
   /// pairs go to ERR, and the system waits until it is closed. The removal is noticed when a completion queue
   /// wakes up, or after some polls.
   bool is_gone() const { return gone_; }
-  /// Returns why the last alloc_memory() or create_cq() returned null: the cause, its limit and what to do.
+  /// Returns the reason why the last alloc_memory() or create_cq() returned null: the cause, its limit and
+  /// the remedy.
   const std::string& refusal() const { return refusal_; }
 
  protected:

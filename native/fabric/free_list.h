@@ -1,7 +1,7 @@
-// A list of unused items: slots, table indices, objects kept for reuse. The item that was given back last is
+// A list of unused items: slots, table indices, objects kept for reuse. The item that was returned last is
 // taken first, because it is still in the cache. Any list may be empty, because a peer can break every rule
-// and use up all items. Therefore take() is the only way to get an item, and its result says whether there
-// was an item; a house test enforces this (test/house/native.test.ts). Used by the fabrics and sessions, on
+// and use up all items. Therefore take() is the only way to get an item, and its result shows whether there
+// was an item. A house test enforces this (test/house/native.test.ts). Used by the fabrics and sessions, on
 // their device's thread.
 #pragma once
 
@@ -20,7 +20,7 @@ class FreeList {
   std::size_t size() const { return items_.size(); }
   void reserve(std::size_t count) { items_.reserve(count); }
   void give(T item) { items_.push_back(std::move(item)); }
-  /// Returns the item that was given back last, or std::nullopt when the list is empty.
+  /// Returns the item that was returned last, or std::nullopt when the list is empty.
   [[nodiscard]] std::optional<T> take() {
     if (items_.empty()) return std::nullopt;
     std::optional<T> item(std::move(items_.back()));

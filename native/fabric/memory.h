@@ -18,7 +18,8 @@ enum Access : std::uint32_t {
   access_remote_atomic = 1u << 3,  ///< only if Capabilities::atomics
   access_mw_bind = 1u << 4,
   access_on_demand =
-      1u << 6,  ///< only if Capabilities::on_demand: pages are loaded when accessed, nothing is pinned
+      1u << 6,  ///< only if Capabilities::on_demand: pages are loaded when they are accessed, and nothing is
+                ///< pinned
 };
 
 /// Rights that may be granted to peers.
@@ -35,8 +36,8 @@ class HostMemory {
   std::byte* data() const { return pages_.get(); }
   std::size_t size() const { return size_; }
   /// Keeps the pages mapped as long as the result lives, even after the memory object or its device is
-  /// destroyed, for users that still have an address in it. The content of the pages is undefined from then
-  /// on.
+  /// destroyed. It is for users that still have an address in the memory. The content of the pages is
+  /// undefined from then on.
   std::shared_ptr<const void> keep_mapped() const { return pages_; }
 
  protected:
@@ -52,7 +53,7 @@ class HostMemory {
 std::shared_ptr<std::byte> mapped_pages(void* data, std::size_t bytes);
 
 /// Tells whether memory of another owner still exists where it was registered. When an application transfers
-/// a buffer, the JS engine takes the memory away from this buffer.
+/// a buffer, the JS engine takes the memory away from the old buffer.
 class Presence {
  public:
   virtual ~Presence() = default;
@@ -68,8 +69,8 @@ class MemoryRegion {
   std::uint64_t length() const { return length_; }
   std::uint32_t lkey() const { return lkey_; }
   std::uint32_t rkey() const { return rkey_; }  ///< 0 when registered without remote rights
-  /// Sets the object that tells whether the memory still exists. Without it the memory is assumed to exist as
-  /// long as the region.
+  /// Sets the object that tells whether the memory still exists. Without such an object, the memory is
+  /// assumed to exist as long as the region.
   void set_presence(std::shared_ptr<const Presence> presence) { presence_ = std::move(presence); }
   bool present() const { return presence_ == nullptr || presence_->present(); }
 
@@ -89,7 +90,7 @@ class MemoryWindow {
   virtual ~MemoryWindow() = default;
   MemoryWindow(const MemoryWindow&) = delete;
   MemoryWindow& operator=(const MemoryWindow&) = delete;
-  /// Returns the key of the window. It changes with each bind and is never 0. Only its low byte changes
+  /// Returns the key of the window. The key changes with each bind, and is never 0. Only its low byte changes
   /// (IBTA: the consumer's part of a key), so a key repeats after 256 binds. A key is valid only on the queue
   /// pair of its bind, so a repeated key grants its right to the same peer.
   std::uint32_t rkey() const { return rkey_; }

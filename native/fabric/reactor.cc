@@ -80,7 +80,7 @@ void Reactor::set_timer() {
 bool Reactor::tell_expired() {
   bool any = false;
   const auto now = Clock::now();
-  // Each call may change the list, so the search starts again after it.
+  // Each call may change the list, so the search starts again after each call.
   for (bool found = true; found;) {
     found = false;
     for (const Timeout& timeout : timeouts_) {
@@ -116,7 +116,8 @@ bool Reactor::progress() {
   notified_.clear();
   if (!timer) return any;
   std::uint64_t expirations = 0;
-  // The read can fail only when the timer was set again after it fired. No expiration is left to read then.
+  // The read can fail only when the timer was set again after it fired. In that case no expiration is left to
+  // read.
   [[maybe_unused]] const ssize_t got = ::read(timer_.get(), &expirations, sizeof expirations);
   return tell_expired() || any;
 }

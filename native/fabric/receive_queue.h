@@ -1,7 +1,7 @@
 // A shared receive queue: receives that several queue pairs share. The number of receives depends on the
-// total number of messages that can arrive at once, and not on the number of connections times the messages
-// of each. Available where Capabilities::max_srq_wr is not 0. Created by a Device, used by native/session, on
-// the device's thread.
+// total number of messages that can arrive at once. It does not grow with the number of connections times the
+// messages of each. Available where Capabilities::max_srq_wr is not 0. Created by a Device, used by
+// native/session, on the device's thread.
 //
 // These rules apply in addition to those of fabric.h (the suite checks them):
 //  - A message uses the oldest receive, on whichever queue pair the message arrives. The completion has the
@@ -34,8 +34,8 @@ class ReceiveQueue {
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
 
-  /// Posts in order, with one doorbell for all. Returns how many receives were accepted. A lower number than
-  /// given means that the queue is full, or that the device has refused.
+  /// Posts in order, with one doorbell for all. Returns how many receives were accepted. A result below the
+  /// given number means that the queue is full, or that the device has refused.
   virtual std::size_t post(std::span<const RecvWr> requests) = 0;
   /// Asks for one AsyncEvent srq_limit_reached as soon as fewer than `receives` are posted (ibv_modify_srq
   /// with IBV_SRQ_LIMIT); 0 cancels this. Returns "", or why the device has no such limit.

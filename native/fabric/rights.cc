@@ -75,7 +75,7 @@ void close_elsewhere(UniqueFd fd) {
   all.waiting.push_back(std::move(fd));
   ++all.count;
   // A closing thread ends when it has no work. A thread that still exists may therefore be blocked in a
-  // close(), so another one is started.
+  // close(), so another thread is started.
   if (all.threads == kThreadsMax) return;
   ++all.threads;
   // If no thread can be started now, the thread that is started for a later descriptor also closes this one.

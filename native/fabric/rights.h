@@ -1,9 +1,9 @@
 // File descriptors that are passed over a unix connection (SCM_RIGHTS). Any peer that can connect can send
-// them, wanted or unwanted. The kernel closes the descriptors that the receiver does not accept, in the
-// thread that reads from or closes the connection. The last close of a file can take as long as its sender
-// likes: the file may be a TCP socket with SO_LINGER and unsent bytes, or belong to a file system in user
-// space. A connection therefore does one of two things: it refuses descriptors (SO_PASSRIGHTS, Linux 6.16),
-// or it accepts all that arrive and has another thread close them. Used by the control connection of shm with
+// them, wanted or unwanted. The kernel closes the descriptors that the receiver does not accept. It does so
+// in the thread that reads from the connection or closes it. The sender can make the last close of a file
+// take as long as it likes: the file may be a TCP socket with SO_LINGER and unsent bytes, or belong to a file
+// system in user space. Therefore a connection either refuses descriptors (SO_PASSRIGHTS, Linux 6.16), or
+// accepts all that arrive and has another thread close them. Used by the control connection of shm with
 // passed descriptors, the acceptor, the relay and the binding, on any thread.
 #pragma once
 
@@ -58,7 +58,7 @@ class ForeignFd {
   UniqueFd fd_;
 };
 
-/// Works like recv() without waiting, and adds received descriptors to `files`. `cut` reports that some were
+/// Works like recv() without waiting, and adds received descriptors to `files`. `cut` is set when some were
 /// lost because this process had no free descriptor. (The kernel then closes them in this thread.)
 ssize_t receive_with_rights(int fd, void* bytes, std::size_t room, std::vector<ForeignFd>* files, bool* cut);
 

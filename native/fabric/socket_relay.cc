@@ -105,8 +105,8 @@ void hear_near(Connection& connection) {
   ::shutdown(connection.far.get(), SHUT_WR);
 }
 
-/// Writes as many bytes as the socket accepts. A peer that has closed accepts nothing, but bytes that it sent
-/// earlier may still have to be read.
+/// Writes as many bytes as the socket accepts. A peer that has closed its side accepts nothing, but bytes
+/// that it sent earlier may still have to be read.
 void pass_on(Bytes& bytes, int to) {
   while (!bytes.empty()) {
     const ssize_t sent =

@@ -30,8 +30,8 @@ std::uint64_t memory_maps() {
   return lines;
 }
 
-/// When fewer than this number of memory maps are left below the limit, a request can fail, because some
-/// requests need two or three.
+/// When fewer than this number of memory maps are left, a request can fail, because some requests need two or
+/// three.
 constexpr std::uint64_t kMapsSpare = 16;
 
 }  // namespace

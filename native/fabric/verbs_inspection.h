@@ -36,7 +36,7 @@ struct VerbsEvent {
   std::uint32_t port = 0;  ///< 0 when it concerns the device as a whole
 };
 
-/// Receives the events of one device. The kernel keeps the events of a device until they are taken.
+/// Receives the events of one device. The kernel keeps the events of a device until they are read.
 class VerbsWatch {
  public:
   virtual ~VerbsWatch() = default;

@@ -19,11 +19,12 @@ enum class VerbsConnect : std::uint8_t {
 };
 
 struct VerbsOptions {
-  std::string device;     ///< such as "mlx5_0"; empty chooses by `address`, else the first usable device
-  std::uint8_t port = 0;  ///< 0 chooses the port that has `address`, else the first active one
+  std::string device;     ///< such as "mlx5_0"; empty chooses the device by `address`, or the first usable
+                          ///< device
+  std::uint8_t port = 0;  ///< 0 chooses the port that has `address`, or the first active one
   int gid_index = -1;     ///< -1 prefers RoCE v2 on IPv4, then RoCE v2 on IPv6, then RoCE v1; 0 on InfiniBand
-  /// IP address without port on which this side serves or from which it dials; a hint that is ignored when no
-  /// device has it
+  /// IP address without port on which this side serves or from which it dials. A hint that is ignored when no
+  /// device has the address.
   std::string address;
   VerbsConnect connect = VerbsConnect::automatic;
   /// QueuePair::connect() also takes the address of a listener of another program (decode_listener()). Never
@@ -31,13 +32,15 @@ struct VerbsOptions {
   bool other_listeners = false;
   /// Time limit of one rdma_cm connection attempt, in addition to the kernel's own limits.
   std::uint32_t connect_timeout_ms = 4000;
-  /// A packet is resent when no acknowledgement came within 4.096 us * 2^this: 16 is 268 ms. Range 1 to 31.
+  /// A packet is sent again when no acknowledgement came within 4.096 us * 2^this: 16 is 268 ms. Range 1 to
+  /// 31.
   std::uint8_t ack_timeout = 16;
-  /// Number of resends before retry_exc_err; with 6 and an ack_timeout of 16 a network may lose all packets
+  /// Number of resends before retry_exc_err. With 6 and an ack_timeout of 16, a network may lose all packets
   /// for 1.88 s. Range 0 to 7; soft-RoCE treats 7 as unlimited.
   std::uint8_t retry_count = 6;
   /// Number of retries when the peer is not ready to receive; 7 is unlimited. -1 chooses 7 when the peer
-  /// registers memory on demand, otherwise 0, because a SEND that finds no receive is then an error.
+  /// registers memory on demand. Otherwise it chooses 0, because a SEND that finds no receive is then an
+  /// error.
   int rnr_retry = -1;
   /// Memory may be registered on demand. Peers are notified of this option, because a page fault can make
   /// them retry (rnr_retry).
@@ -48,12 +51,12 @@ struct VerbsOptions {
   /// Time that a peer must wait after its SEND found no receive here, as an IBTA code: 12 is 0.64 ms, 0 would
   /// be 655 ms.
   std::uint8_t min_rnr_timer = 12;
-  /// The partition of queue pairs that the sideband connects, as an index into the port's table of P_Keys.
-  /// rdma_cm finds the partition by itself.
+  /// The partition of queue pairs that connect over the sideband, as an index into the port's table of
+  /// P_Keys. rdma_cm finds the partition itself.
   std::uint16_t pkey_index = 0;
   /// The device may write to memory in any order until it reports a completion (IBV_ACCESS_RELAXED_ORDERING).
-  /// On some hosts that doubles the bandwidth. Only for users that read memory after a completion alone, and
-  /// never poll the memory itself: sessions do, see docs/internals/drivers.md.
+  /// On some hosts that doubles the bandwidth. Only for users that read memory after a completion, and never
+  /// poll the memory itself. Sessions do poll it; see docs/internals/drivers.md.
   bool relaxed_ordering = false;
 };
 
@@ -76,7 +79,8 @@ struct VerbsDevice {
 };
 struct VerbsReport {
   std::string
-      why_none;  ///< why no device was found: library, kernel, rights; empty when the list is not empty
+      why_none;  ///< the reason why no device was found: library, kernel, rights; empty when the list is not
+                 ///< empty
   std::string why_no_cm;  ///< why rdma_cm cannot be used; empty when it can
   std::string memlock;    ///< "unlimited" or "65536 bytes"
   std::vector<VerbsDevice> devices;
@@ -86,16 +90,16 @@ struct VerbsReport {
 /// missing part and the remedy.
 std::unique_ptr<Device> open_verbs_device(const VerbsOptions& options, std::string* error);
 
-/// Which devices list_verbs_devices() tries out. The ports of all devices are read; trying out a device takes
-/// tens of commands more.
+/// Determines which devices list_verbs_devices() opens and tests. The ports of all devices are read. Testing
+/// a device takes tens of commands more.
 struct VerbsSearch {
   std::string device;                 ///< as in VerbsOptions; empty tries all
   std::size_t needed_bytes = 0;       ///< registered on each device, to check that the limits allow that
   std::uint32_t enough = UINT32_MAX;  ///< the search ends with this number of devices that can be used
 };
 
-/// Lists every device of this machine, with its ports and, where it was tried out, with its capabilities or
-/// why it cannot be used.
+/// Lists every device of this machine with its ports. A device that was tested also has its capabilities, or
+/// the reason why it cannot be used.
 VerbsReport list_verbs_devices(const VerbsSearch& search);
 
 /// Returns an entry point of the plug-in at that path, or null with the reason in `error`. For the functions

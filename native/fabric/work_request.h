@@ -123,7 +123,7 @@ struct Wc {
   /// message lies in the buffer of its receive.
   const std::byte* apart = nullptr;
   /// recv that was flushed, with QpOptions::flush_together: the number of receives for which this completion
-  /// stands; wr_id is that of the oldest of them.
+  /// stands. wr_id is that of the oldest of them.
   std::uint32_t receives = 1;
   /// For a failed request: the device's own error code, ibv_wc::vendor_err. The vendor's documents explain
   /// its value. 0 when the device has no such code, as on every software fabric.

@@ -57,8 +57,8 @@ BlockId Arena::alloc(std::size_t bytes, Use use, OwnerId owner) {
       within_share(bytes, use) && !beyond_share(bytes, use, owner)) {
     const std::size_t wanted = class_of(bytes);
     if (free_[wanted] != 0 || grow(wanted)) return lease(wanted, use, owner);
-    // The budget has no room for another chunk, but a larger class may have a free block in a chunk that is
-    // otherwise in use.
+    // The budget has no room for another chunk. However, a larger class may have a free block in a chunk that
+    // is otherwise in use.
     for (std::size_t larger = wanted + 1; larger < kClasses; ++larger) {
       if (free_[larger] != 0) return lease(larger, use, owner);
     }
@@ -117,8 +117,8 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
       return held(Use::ahead) + held(Use::fetch) + bytes > most;
     case Use::part:
     case Use::response: {
-      // If this block alone exceeds the limit, waiting would not help: no other block of the owner could be
-      // released to make room.
+      // If this block alone exceeds the limit, waiting would not help, because releasing the owner's other
+      // blocks could not make enough room.
       const std::size_t out = held(Use::part) + held(Use::response);
       return out != 0 && out + bytes > most;
     }
@@ -127,10 +127,10 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
   }
 }
 
-/// Even a greedy owner may have one block for each use. Otherwise a step of its calls could wait for ever for
-/// memory that only later steps release. If an owner has no other block for a use, its block for that use may
-/// also come from the reserve, because the blocks of earlier steps are released once this block exists. A
-/// message so large that no reserve would be left waits until it fits.
+/// Even an owner above its share may have one block for each use. Otherwise a step of its calls could wait
+/// for ever for memory that only later steps release. If an owner has no other block for a use, its block for
+/// that use may also come from the reserve, because the blocks of earlier steps are released when this block
+/// exists. A message so large that no reserve would be left waits until it fits.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
   if (beyond_own_limit(bytes, use, owner)) return true;
   if (owner == kNobody || owners_present_ < 2) return false;

@@ -4,10 +4,10 @@
 // more than the copy into them. Called by the session and, for leases, by the binding, on the context's
 // thread only.
 //
-// Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay allocated. A larger block has a
-// chunk of its own, which is returned to the system when another class needs the budget. A block number is
-// stable while its chunk exists, and is positive as int32. Numbers contain a generation, so that the number
-// of a block whose chunk was released never becomes valid again.
+// Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay allocated. A larger block has its
+// own chunk, which is returned to the system when another class needs the budget. A block number is stable
+// while its chunk exists, and is positive as int32. Numbers contain a generation, so that the number of a
+// block whose chunk was released never becomes valid again.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ namespace rdma_rpc::memory {
 using BlockId = std::uint32_t;
 inline constexpr BlockId kNoBlock = 0;
 
-/// Identifies the session that a block is charged to. kNobody stands for no session.
+/// Identifies the session to which a block is charged. kNobody stands for no session.
 using OwnerId = std::uint32_t;
 inline constexpr OwnerId kNobody = 0;
 
@@ -53,13 +53,13 @@ inline constexpr std::size_t kAheadOfRequests =
     kShareOfUse[static_cast<std::size_t>(Use::fetch)] / kShareOfUse[static_cast<std::size_t>(Use::ahead)];
 
 /// An owner that has blocks of a use gets another one only within a limit: the owner's blocks of this use and
-/// earlier uses may then have at most this many times the bytes that remain free. A greedy owner therefore
+/// earlier uses may then have at most this multiple of the bytes that remain free. A greedy owner therefore
 /// leaves a quarter to the others.
 inline constexpr std::size_t kOwnerShare = 3;
-/// This fraction (1/n) of a use's memory is a reserve that is divided equally among all owners: an owner can
-/// use only its own part of the reserve, up to its share. So each owner has a part of the arena that other
-/// owners cannot take, however greedy they are. The reserve is half of the memory that later steps of calls
-/// have for themselves (kShareOfUse), so later steps never wait because of the reserve of inactive owners.
+/// This fraction (1/n) of a use's memory is a reserve that is divided equally among all owners. An owner can
+/// use only its own part of the reserve, up to its share. Therefore each owner has a part of the arena that
+/// other owners cannot take. The reserve is half of the memory that later steps of calls have for themselves
+/// (kShareOfUse), so later steps never wait because of the reserve of inactive owners.
 inline constexpr std::size_t kReservedShare = 16;
 
 /// Chunks that have been idle for long are returned to the system, except for this amount of the most
@@ -99,16 +99,16 @@ class Arena {
   Arena(fabric::Device& device, ArenaOptions options);
   ~Arena();
 
-  /// Returns a block with one reference, or kNoBlock when the budget, the system, or the share of this use or
-  /// owner has no room. The caller then waits for a release, or refuses the call.
+  /// Returns a block with one reference. Returns kNoBlock when the budget, the system, or the share of this
+  /// use or owner has no room. The caller then waits for a release, or refuses the call.
   BlockId alloc(std::size_t bytes, Use use = Use::application, OwnerId owner = kNobody);
-  /// Adds an owner that gets a share; a single owner gets everything. `own_max` limits both the bytes of the
-  /// requests that the owner reads and the bytes of the responses that it sends, 0 for no limit. A single
-  /// response may be larger than the limit.
+  /// Adds an owner that gets a share; a single owner gets everything. `own_max` limits the bytes of the
+  /// requests that the owner reads and, separately, the bytes of the responses that it sends; 0 for no limit.
+  /// A single response may be larger than the limit.
   OwnerId add_owner(std::size_t own_max = 0);
   /// Removes an owner that will not allocate again. Its blocks stay charged to it until they are released.
   void remove_owner(OwnerId owner);
-  /// Returns true when this owner's share does not allow a block of that size; other owners may still get
+  /// Returns true when this owner's share does not allow a block of that size. Other owners may still get
   /// one.
   bool beyond_share(std::size_t bytes, Use use, OwnerId owner) const;
   /// Returns true when the owner's own limit (add_owner()) does not allow a block of that size. Messages read
@@ -135,8 +135,8 @@ class Arena {
   /// Keeps the pages of this block, leased or not, mapped until the result is released, even if its chunk or
   /// the arena goes first. Returns null for a number that no block has.
   std::shared_ptr<const void> keep_mapped(BlockId id);
-  /// Returns why the system refused memory for the last alloc(); "" when the system did not refuse, or when
-  /// our own limits did.
+  /// Returns the reason why the system refused memory for the last alloc(); "" when the system did not
+  /// refuse, or when our own limits did.
   const std::string& refusal() const { return refusal_; }
   /// Returns the size of the largest block that could ever be allocated.
   std::size_t largest() const { return options_.budget_bytes; }

@@ -1,5 +1,5 @@
-// The registration cache: a hash map into two lists, one of entries in use and one of idle entries in the
-// order of their last use. A hit allocates nothing.
+// The registration cache: a hash map into two lists. One list has the entries in use, and the other has the
+// idle entries in the order of their last use. A hit allocates nothing.
 #include "memory/mr_cache.h"
 
 #include <iterator>
@@ -93,8 +93,8 @@ bool MrCache::awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint
 void MrCache::finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns) {
   ++finished_;
   const auto found = background_.find(key);
-  // The result is no longer needed: either acquire() has registered the buffer meanwhile (another attempt may
-  // be running), or the device was removed.
+  // The result is no longer needed. Either acquire() has registered the buffer in the meantime (another
+  // attempt may be running), or the device was removed.
   if (found == background_.end() || found->second.registration.get() != &registration) return;
   Background& background = found->second;
   background.since_ns = now_ns;

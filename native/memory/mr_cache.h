@@ -1,6 +1,6 @@
 // The registration cache: memory regions of application buffers, kept between calls. The key is the identity
-// of an ArrayBuffer (a number that the binding assigns) instead of its address. V8 reuses addresses after
-// collection, and an address-keyed cache would need hooks in malloc, which crash programs or corrupt their
+// of an ArrayBuffer (a number that the binding assigns) instead of its address. V8 reuses addresses after a
+// collection. An address-keyed cache would also need hooks in malloc, which crash programs or corrupt their
 // data. Called by the session (acquire, unpin) and the binding (expire), on the context's thread only.
 #pragma once
 
@@ -39,9 +39,9 @@ class MrCache {
 
   /// Returns the region of buffer `key`, pinned until unpin(), and registers the buffer if necessary. Returns
   /// null when that is refused (`error` says why, and names the limit). A changed address or length for a
-  /// known key replaces the entry, but is refused while the entry is pinned. The region is registered with
-  /// local_write, and also with mw_bind if the device has windows. `presence` is attached to the region when
-  /// it is registered by this call.
+  /// known key replaces the entry. The change is refused while the entry is pinned. The region is registered
+  /// with local_write, and also with mw_bind if the device has windows. `presence` is attached to the region
+  /// when it is registered by this call.
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                       std::string* error,
                                       std::shared_ptr<const fabric::Presence> presence = nullptr);

@@ -11,7 +11,7 @@ namespace {
 
 /// Limit of messages for which the peak is computed, because the search for the fastest span is quadratic.
 constexpr std::size_t kPeakMessages = 5'000;
-/// Number of polls per reading of the clock, when the clock is only needed to detect the end of the time.
+/// Number of polls per reading of the clock, when the clock is only needed to detect that the time is over.
 constexpr std::uint32_t kIterationsPerClock = 16;
 
 /// Returns the ticks per message of the fastest span from a post to a completion.

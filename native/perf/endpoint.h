@@ -43,8 +43,8 @@ struct Completion {
   std::uint64_t id = 0;
   bool received = false;    ///< true for a receive, false for a request of this side
   std::uint32_t bytes = 0;  ///< for a receive: its length without the header
-  /// For a shared receive: the queue pair on which the message arrived, which may differ from the queue pair
-  /// for which the receive was posted.
+  /// For a shared receive: the queue pair on which the message arrived. It may differ from the queue pair for
+  /// which the receive was posted.
   std::uint32_t queue_pair = 0;
   bool looped_back = false;       ///< for a receive: this side has sent the message itself, to its group
   const char* failure = nullptr;  ///< null on success, otherwise the text of the status

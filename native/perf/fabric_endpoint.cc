@@ -99,7 +99,7 @@ class FabricEndpoint final : public Endpoint {
     host_ = device_->alloc_memory(options.memory_bytes, "the messages of perf");
     if (host_ == nullptr) return device_->refusal();
     std::string error;
-    // The memory includes the destinations of READs, which on iWARP must be writable by the peer.
+    // The memory includes the destinations of READs, which the peer must be able to write on iWARP.
     region_ =
         device_->reg_mr(host_->data(), host_->size(),
                         fabric::access_local_write | fabric::access_remote_write |
@@ -248,7 +248,7 @@ class FabricEndpoint final : public Endpoint {
   const bool multicast_;
   Limits limits_;
   Memory peer_;
-  // These arrays are kept between posts, because building them anew for each message takes longer than
+  // These arrays are kept between posts, because building them again for each message takes longer than
   // sending a message.
   std::array<fabric::Sge, kBatch> sges_;
   std::array<fabric::SendWr, kBatch> work_;

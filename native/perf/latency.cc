@@ -14,9 +14,9 @@ namespace {
 /// poll takes as long as many reads of memory, so a message that arrives during a poll is noticed only after
 /// the poll.
 constexpr int kLooks = 1024;
-/// Time that the rest of a message may take to arrive after its last byte. After the first message whose rest
-/// has not arrived, later messages get only kNextRestNs, so that a test of a thousand messages does not take
-/// hours.
+/// Time that the rest of a message may take to arrive after its last byte. After the first message that has
+/// not arrived completely, later messages get only kNextRestNs. Otherwise a test of a thousand messages would
+/// take hours.
 constexpr std::uint64_t kRestNs = 1'000'000'000, kNextRestNs = 10'000'000;
 constexpr double kSampleMax = UINT32_MAX;
 

@@ -249,7 +249,7 @@ std::size_t Pair::poll_one(const Step& step) {
 }
 
 // Rare work is in separate functions (here and in validation.cc), so that the code between a message and its
-// answer stays together; on an emulated processor each page of code costs time.
+// answer stays together. On an emulated processor, each page of code costs time.
 void Pair::take(const Step* step, const Completion& completion) {
   const auto kind = static_cast<Kind>(completion.id >> kKindShift);
   const auto queue_pair = static_cast<std::uint32_t>(completion.id >> kQueueShift & kQueueMask);
@@ -313,7 +313,7 @@ void Pair::post_receive(std::uint32_t queue_pair) {
   }
 }
 
-/// Tells the peer how many messages were received. Called seldom, so that no message is delayed. A sender
+/// Tells the peer how many messages were received. Called rarely, so that no message is delayed. A sender
 /// that knows of no receive waits, because on most fabrics a message without a receive ends the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {
   Queue& queue = queues_[queue_pair];

@@ -41,15 +41,15 @@ class Pair {
   /// Starts to connect. Returns "", or why that peer cannot be reached. The peer may send its first message
   /// only after this call has returned, because on unreliable connections an earlier message is lost.
   std::string connect(const PeerAddress& peer);
-  /// Waits until each queue pair has carried a message in both directions. Returns "", or why one of them has
-  /// not.
+  /// Waits until each queue pair has carried a message in both directions. Returns "", or the reason why one
+  /// of them has not.
   std::string exchange_connect_messages();
   /// Fills the memory for the step. Must be called before the peer begins the step.
   void prepare(const Step& step);
   /// Runs the step. `measured` is called on this thread when this side has sent everything that it measures;
   /// after that this side continues to serve its peer until stop().
   Outcome run(const Step& step, const std::function<void(std::uint64_t messages)>& measured);
-  /// Says that at most `expected` messages will arrive in this step, on all queue pairs together. May be
+  /// Announces that at most `expected` messages will arrive in this step, on all queue pairs together. May be
   /// called on any thread. Messages in flight are received first. If the step has not begun, it ends as soon
   /// as it begins.
   void stop(std::uint64_t expected = 0);
@@ -134,7 +134,7 @@ class Pair {
   std::string first_corrupt_;
   std::uint32_t connect_messages_ = 0;
   Memory peer_;
-  // These arrays are kept between posts, because building them anew for each message takes longer than
+  // These arrays are kept between posts, because building them again for each message takes longer than
   // sending a message.
   std::array<Request, kBatch> requests_;
   std::array<Completion, kBatch> found_;

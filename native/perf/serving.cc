@@ -1,4 +1,4 @@
-// The side that does not measure, or has finished measuring: it answers, polls completions and checks
+// The side that does not measure, or has finished measuring. It answers, polls completions and checks
 // messages until its peer reports the end. See pair.h.
 #include "perf/pair.h"
 
@@ -21,8 +21,8 @@ bool Pair::has_all(const Step& step) {
 void Pair::serve(const Step& step) {
   const bool answers =
       step.latency && !step.measures && (step.verb == Verb::send || step.verb == Verb::write);
-  // When the device does everything by itself, this side has nothing to wait for and leaves the processor to
-  // others. The passive side of perftest sleeps, too.
+  // When the device does everything by itself, this side has nothing to wait for, and leaves the processor to
+  // other programs. The passive side of perftest sleeps, too.
   const bool sleeps = options_.events || (!answers && step.verb != Verb::send && !moves_in_poll_);
   const Queue& queue = queues_[0];
   std::uint64_t next = queue.received;

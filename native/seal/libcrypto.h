@@ -1,6 +1,6 @@
 // AES-256-GCM and ChaCha20-Poly1305 from OpenSSL's libcrypto. The library is the one that the node binary
-// contains and exports, otherwise the system's libcrypto.so.3. Needs no header of OpenSSL. Called when
-// sessions are created, on any thread.
+// contains and exports, or else the system's libcrypto.so.3. Needs no header of OpenSSL. Called when sessions
+// are created, on any thread.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ namespace rdma_rpc::seal {
 std::vector<Cipher> ciphers();
 std::string why_no_cipher();
 
-/// Creates an Aead that seals or opens, as `seals` says. Returns null, with the reason in `error`, when the
-/// cipher is unavailable.
+/// Creates an Aead that seals when `seals` is true, and opens when it is false. Returns null, with the reason
+/// in `error`, when the cipher is unavailable.
 std::unique_ptr<Aead> open_aead(Cipher cipher, const Key& key, bool seals, std::string* error);
 
 }  // namespace rdma_rpc::seal

@@ -36,7 +36,7 @@ class ActiveSessions {
   bool finish_turn();
   /// Posts what JS has submitted. The sessions stay in their sets.
   void post();
-  /// Visits the sessions that are connecting. They have sent or received nothing yet; polling them advances
+  /// Visits the sessions that are connecting. They have sent or received nothing yet. Polling them advances
   /// their connections.
   void check_connecting();
   /// Visits the sessions with running time limits.
@@ -49,8 +49,8 @@ class ActiveSessions {
   bool timeouts_pending() const { return timeouts_pending_; }
   /// True while Context::progress() must be called every kHoldCheckNs.
   bool holds() const { return holds_; }
-  /// Total number of visits to sessions by turns. It grows with the sessions that have something to do,
-  /// whatever their total number is.
+  /// Total number of visits to sessions by turns. It grows with the number of sessions that have something to
+  /// do, whatever the total number of sessions is.
   std::uint64_t looked_at() const { return looked_at_; }
   /// Returns an error text about the first session that has something to do but is in no set, or "" when
   /// there is no such session. Called between turns, by tests.

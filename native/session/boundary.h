@@ -125,9 +125,9 @@ enum : int { held, wanted, words };
 /// Receive slots with this number or a higher one are indexes of the context's short messages.
 inline constexpr std::uint32_t kShortMessageSlots = 1u << 24;
 /// JS accesses receive slots in windows. Each window is an ArrayBuffer that is created when JS first reads in
-/// it: V8 counts the bytes of such buffers and starts a collection when enough have been created, and in this
-/// way it counts only the memory that sessions have used. The first window has 4 slots; each further window
-/// has as many slots as all windows before it.
+/// it. V8 counts the bytes of such buffers and starts a collection when enough have been created. With
+/// windows, it counts only the memory that sessions have used. The first window has 4 slots; each further
+/// window has as many slots as all windows before it.
 inline constexpr std::uint32_t kFirstWindowBits = 2;
 constexpr std::uint32_t receive_window(std::uint32_t receive_slot) {
   constexpr std::uint32_t first = (1u << kFirstWindowBits) - 1;
@@ -138,7 +138,7 @@ constexpr std::uint32_t window_start(std::uint32_t receive_slot) {
   const std::uint32_t window = receive_window(receive_slot);
   return window == 0 ? 0 : 1u << (window + kFirstWindowBits - 1);
 }
-/// Returns the end of that window. It can lie beyond the last slot.
+/// Returns the end of that window. The window can end beyond the last slot.
 constexpr std::uint32_t window_end(std::uint32_t receive_slot) {
   return 1u << (receive_window(receive_slot) + kFirstWindowBits);
 }

@@ -1,5 +1,5 @@
 // A FIFO queue of bounded capacity. It allocates memory for the largest number of entries that have waited at
-// once, so a session in which nothing ever waits costs nothing. Waiting is not on the hot path.
+// one time, so a session in which nothing ever waits costs nothing. Waiting is not on the hot path.
 #pragma once
 
 #include <algorithm>

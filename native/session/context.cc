@@ -33,7 +33,7 @@ ContextOptions with_defaults(ContextOptions options, const fabric::Capabilities&
   return options;
 }
 
-/// Returns why the device does not support these options, or "".
+/// Returns the reason why the device does not support these options, or "".
 std::string why_refused(const ContextOptions& options, const fabric::Capabilities& can) {
   if (options.exposure == Exposure::window && !can.windows)
     return " has no type-2 memory windows (option exposure: leave it out, or choose staging)";
@@ -141,7 +141,7 @@ std::uint32_t Context::progress(std::uint64_t now_ns) {
     shared_.events.emit(Event::of(EvKind::device_gone));
   }
   shared_.events.fill();
-  // A batch must have room for all events of the completions that it polls, since only events of this batch
+  // A batch must have room for all events of the completions that it polls, because only events of this batch
   // may refer to a receive slot. A completion makes at most two events (the end of a bulk call, and SENT for
   // its memory), or three when its session has just connected (SESSION_UP). Each completion may also have the
   // last segment of a message, which needs a free reassembly buffer.
@@ -186,11 +186,11 @@ std::size_t Context::poll(std::size_t most) {
   return count;
 }
 
-/// Polls completions before bulk data moves. JS may have been busy for long before it submitted its
+/// Polls completions before bulk data moves. JS may have been busy for a long time before it submitted its
 /// responses. If the completion queue already contains the CANCEL of an answered call, the bytes of the
 /// response need not be moved. The new events wait for the next iteration. At most as many completions are
-/// polled as the next batch can hold. Events beyond that batch would wait in their order of arrival, so a
-/// client with hundreds of requests would be served before all others.
+/// polled as the next batch can hold. Events beyond that batch would wait in their order of arrival. A client
+/// with hundreds of requests would then be served before all others.
 void Context::drain_completions() {
   for (std::uint32_t i = 0; i < kDrainPollsMax && shared_.reassembled_messages.free() >= completions_.size();
        ++i) {
@@ -199,10 +199,10 @@ void Context::drain_completions() {
   }
 }
 
-/// Delivers requests whose last READ has completed, once the completion queue no longer holds an entry older
-/// than that READ. Such an entry may be the CANCEL of the call. A caller that has sent CANCEL may already be
-/// writing to the buffers of the request (WIRE §5). Completions of READs and of received frames have no fixed
-/// order.
+/// Delivers requests whose last READ has completed. They must wait until the completion queue no longer holds
+/// an entry older than that READ. Such an entry may be the CANCEL of the call. A caller that has sent CANCEL
+/// may already be writing to the buffers of the request (WIRE §5). Completions of READs and of received
+/// frames have no fixed order.
 void Context::deliver_fetched(bool queue_was_empty) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < shared_.fetched.size(); ++i) {
@@ -258,13 +258,14 @@ bool Context::finish_turn() {
   return unfinished_;
 }
 
-/// Moves bulk data. Called after all frames of the iteration have been posted, because posting bulk data may
-/// copy the data, and the frames would wait for the copy. Returns true when more can be moved at once.
+/// Moves bulk data. Called after all frames of the iteration have been posted. Posting bulk data may copy the
+/// data, and frames that are posted later would wait for the copy. Returns true when more can be moved at
+/// once.
 bool Context::move_bulk() {
   bool unposted = false;
   const bool more =
       shared_.flow.move(shared_.now_ns, [&](Bulk kind, std::uint32_t number, std::int64_t& credit) {
-        Session& session = *find(number);  // exists, because a session that ends leaves the queue
+        Session& session = *find(number);  // the session exists, because a session that ends leaves the queue
         const Moved moved = session.move(kind, credit);
         if (session.has_unposted()) unposted = true;
         active_.keep(session);

@@ -86,8 +86,8 @@ class Context {
   /// -1 when the session is refused
   std::int64_t create_session(const SessionOptions& options, std::string* error);
   Session* find(std::uint32_t number) { return sessions_.find(number); }
-  /// Returns why the operating system refused memory to the last call that failed for lack of memory; "" when
-  /// a limit of this library was the cause.
+  /// Returns the reason why the operating system refused memory to the last call that failed for lack of
+  /// memory; "" when a limit of this library was the cause.
   const std::string& refusal() const { return shared_.refusal; }
   void forget_refusal() { shared_.refusal.clear(); }
   /// Allocates a block for JS.

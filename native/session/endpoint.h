@@ -16,7 +16,7 @@ namespace rdma_rpc::session {
 /// Counts the open calls of a session.
 class CallCount {
  public:
-  /// A stream counts as one call; its parts do not count.
+  /// A stream counts as one call; its parts are not counted.
   std::uint32_t calls() const { return all_ - parts_; }
   /// Counts parts of streams, too.
   std::uint32_t all() const { return all_; }
@@ -88,23 +88,24 @@ class Endpoint {
   /// Delivers a request whose READs have completed. Returns false when the request must wait for entries that
   /// may still be in the completion queue (see Context::deliver_fetched).
   virtual bool deliver(const Shared::Fetched& /*fetched*/, bool /*queue_was_empty*/) { return true; }
-  /// Prefetches a call slot that will be used soon: step 2 prefetches the memory that leads to the slot, and
-  /// the next step the slot.
+  /// Prefetches a call slot that will be used soon. Step 2 prefetches the memory that leads to the slot, and
+  /// the next step prefetches the slot.
   virtual void expect_call(int step, std::uint32_t slot) const = 0;
 
   // --- arena memory
-  /// Called when arena memory may be free for that call. Returns false when there still is no memory for it.
+  /// Called when arena memory may be free for that call. Returns false when there still is no memory for the
+  /// call.
   virtual bool retry_memory(std::uint32_t call) = 0;
   /// Called when retry_memory() has returned false. Returns true when the call lacks arena memory, for which
-  /// all sessions wait; false when it lacks a resource of this session.
+  /// all sessions wait. Returns false when it lacks a resource of this session.
   virtual bool lacks_arena(std::uint32_t call) = 0;
   /// Ends a call that has waited for memory too long; the session continues.
   virtual void refuse_memory(std::uint32_t call) = 0;
-  /// Returns the number of bytes of arena memory that the call in this slot waits for, 0 when the call does
+  /// Returns the number of bytes of arena memory for which the call in this slot waits; 0 when the call does
   /// not wait.
   virtual std::uint32_t awaited_bytes(std::uint32_t /*slot*/) { return 0; }
-  /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs), or 0
-  /// when the peer is fast enough or uses no memory.
+  /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs). Returns
+  /// 0 when the peer is fast enough or uses no memory.
   virtual std::uint64_t late_ns() { return 0; }
   /// Reclaims the memory that the peer keeps in use. Called when other calls wait for memory and late_ns()
   /// exceeds kReclaimNs.
@@ -113,8 +114,8 @@ class Endpoint {
   // --- the end of the session
   /// Called for a call whose frame was never posted.
   virtual void note_unsent(std::uint32_t /*call*/) {}
-  /// Ends calls whose memory is no longer accessible to the peer or to a posted work request. The other calls
-  /// end in end_all(), after the flushed completions have been polled.
+  /// Ends the calls whose memory neither the peer nor a posted work request can access any more. The other
+  /// calls end in end_all(), after the flushed completions have been polled.
   virtual void end_untouched() = 0;
   virtual void end_all() = 0;
 

@@ -17,8 +17,8 @@
 namespace rdma_rpc::session {
 
 enum class Exposure : std::uint8_t {
-  automatic,  ///< window where the device has type-2 windows, otherwise staging
-  window,     ///< a key that lasts one call: the client binds it and it is invalidated when the call ends
+  automatic,  ///< window if the device has type-2 windows, otherwise staging
+  window,     ///< a key that lasts one call: the client binds it, and it is invalidated when the call ends
   staging,    ///< peers can access only the session's staging memory; the memory of calls is copied
   shared,  ///< peers get the keys of the registrations themselves, and are trusted with all memory of calls
 };
@@ -65,8 +65,8 @@ inline bool any_memory_gone(const std::vector<GatherEntry>& gather_entries) {
   });
 }
 
-/// Returns the number of bytes that the gather entries occupy at the receiver: one after the other, or each
-/// at its offset in the aligned layout.
+/// Returns the number of bytes that the gather entries occupy at the receiver: either one after another, or
+/// each at its offset in the aligned layout.
 template <class GatherEntries>
 std::uint64_t extent_of(const GatherEntries& gather_entries, bool aligned, auto bytes_of) {
   std::uint64_t extent = 0;

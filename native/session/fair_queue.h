@@ -1,6 +1,7 @@
 // Deficit round robin: decides which member moves bulk data next, and how many bytes. A context has two such
-// queues of its sessions, and a session has two of its calls: one for READs and one for WRITEs, because these
-// wait for different resources. Used by Flow and ServerEndpoint, on the context's thread.
+// queues of its sessions, and a session has two such queues of its calls. One queue is for READs and one is
+// for WRITEs, because these wait for different resources. Used by Flow and ServerEndpoint, on the context's
+// thread.
 //
 // A member gets a quantum of credit when it reaches the head of the queue, and moves bytes while it has
 // credit left. Its last request may exceed the credit; the excess is subtracted from the member's next
@@ -21,6 +22,7 @@ enum class Moved : std::uint8_t {
   share,  ///< it has moved its quantum; the next member comes to the head
   stuck,  ///< it waits for a resource of its own; other members continue
   halt,   ///< it waits for a resource that all members need; the queue stops, and later continues with this
+          ///< member
           ///< member
 };
 
@@ -56,7 +58,8 @@ class FairQueue {
 
   bool empty() const { return head_ == nullptr; }
 
-  /// Appends a member without credit; does nothing when it is already queued. serve() passes `id` to `move`.
+  /// Appends a member without credit; does nothing when the member is already queued. serve() passes `id` to
+  /// `move`.
   void join(Member& member, std::uint32_t id) {
     if (member.waits()) return;
     member.queue_ = this;

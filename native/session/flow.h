@@ -2,7 +2,7 @@
 // how much may be in flight as READs, and which session moves next. Part of Shared; used by the server
 // endpoints and driven by Context, on the context's thread.
 //
-// A small frame is delayed by bulk data on the wire and in the loop. On the wire two limits bound the delay
+// A small frame is delayed by bulk data on the wire and in the loop. On the wire, two limits bound the delay
 // of such a frame: the limit of WRITEs that its own session posted before it (SendQueue), and the limit of
 // READs of all sessions (here). In the loop, on fabrics where the CPU copies, the limit of copies in one turn
 // bounds the delay (here).
@@ -28,8 +28,8 @@ class Flow {
   FairQueue& sessions(Bulk kind) { return kind == Bulk::read ? reading_ : writing_; }
   bool waits() const { return !reading_.empty() || !writing_.empty(); }
 
-  /// Called when a call has been answered. `small` says that the call had no bulk data; more such calls may
-  /// then be in flight.
+  /// Called when a call has been answered. `small` is true when the call had no bulk data; more such calls
+  /// may then be in flight.
   void count_small(bool small) { small_answers_ += small ? 1 : 0; }
 
   // --- a turn of the loop
@@ -62,8 +62,8 @@ class Flow {
   // --- READs in flight
   /// Returns how many of `bytes` bytes a session may READ now; 0 when it must wait. `own` is the number of
   /// bytes that the session's READs have in flight. A session gets at most as much as remains free for the
-  /// others, so one session has at most half of the total. A session without READs in flight always gets at
-  /// least a short READ, so that it never waits for the peers of other sessions.
+  /// others. Therefore one session has at most half of the total. A session without READs in flight always
+  /// gets at least a short READ, so that it never waits for the peers of other sessions.
   std::uint32_t may_read(std::uint64_t own, std::uint32_t bytes) {
     if (read_bytes_ == 0) return bytes;
     const std::uint64_t free = read_bytes_max_ - std::min(read_bytes_, read_bytes_max_);

@@ -13,8 +13,8 @@ inline constexpr std::uint32_t kCallSlotsMax = 4096;
 
 /// Limit of sessions of a context: the low 14 bits of a session's number are its table index.
 inline constexpr std::uint32_t kSessionsMax = 16384;
-/// A session gets another send slot only while the slots that it holds are at most this number of times the
-/// free slots. A session whose peer receives nothing therefore leaves a quarter of the slots to the others.
+/// A session gets another send slot only while the number of its slots is at most this multiple of the free
+/// slots. Therefore a session whose peer receives nothing leaves a quarter of the slots to the others.
 inline constexpr std::uint32_t kSlotShare = 3;
 /// One in this number of slots is reserved for sessions that hold less than an equal share of the reserved
 /// slots. An equal share is at least one slot.
@@ -23,10 +23,11 @@ inline constexpr std::uint32_t kReservedSlots = 16;
 /// Number of sessions whose receives share one memory region, on devices with a limited number of regions.
 inline constexpr std::uint32_t kSlabsPerMemory = 64;
 
-/// Receives posted in addition to the calls in flight, for CANCEL, REPLY_BUFFER and CREDIT frames.
+/// Receives that are posted in addition to one for each call in flight. They are for CANCEL, REPLY_BUFFER and
+/// CREDIT frames.
 inline constexpr std::uint32_t kControlReceives = 16;
-/// Credits that requests and responses leave for control frames, so that a call can still be cancelled when
-/// all other credits are used.
+/// Credits that requests and responses do not use, so that a call can still be cancelled when all other
+/// credits are used.
 inline constexpr std::uint32_t kControlCredits = 8;
 /// The part of kControlCredits that only a CREDIT frame may use, so that two sides that owe each other
 /// credits cannot block each other.
@@ -44,11 +45,11 @@ inline constexpr std::uint32_t kCertainCancels = 5;
 inline constexpr std::uint32_t kSharedFrom = 2;
 /// Credits beyond the guaranteed ones, for all sessions of a context together.
 inline constexpr std::uint32_t kSharedBeyond = 1024;
-/// A session gets at most this multiple of the additional credits that then remain for others.
+/// A session gets at most this multiple of the additional credits that remain for others after that.
 inline constexpr std::uint32_t kCreditShare = 3;
-/// A session whose peer uses all of its credits in this time gets more, and one whose peer uses less than
-/// half of them gets fewer. The time is longer than round trips, because a peer can use its credits once per
-/// round trip.
+/// A session whose peer uses all of its credits in this time gets more. A session whose peer uses less than
+/// half of them gets fewer. The time is longer than round trips, because a peer can use its credits once in
+/// each round trip.
 inline constexpr std::uint64_t kCreditEpochNs = 100'000'000;
 /// Limits of the shared receives of a context, in number and in bytes, and the number of receives that are
 /// registered at a time.
@@ -61,8 +62,8 @@ inline constexpr std::uint32_t kSharedChunk = 64;
 inline constexpr std::uint32_t kGatherEntriesMax = 30;
 
 /// Gather entries of up to this length are sent inline, in the frame of the request, instead of being exposed
-/// to the peer. The encoding around one large value has some 130 bytes, and even twice as much is copied
-/// within a few cache lines. (Not tuned.)
+/// to the peer. The encoding around one large value has some 130 bytes. Even twice as much is copied within a
+/// few cache lines. (Not tuned.)
 inline constexpr std::uint32_t kInlinedBytes = 256;
 
 /// Spare bytes before the payload of every slot. They are enough for the header and extensions of each frame
@@ -95,8 +96,8 @@ inline constexpr std::uint32_t kShortMessages = 2 * 32;
 /// Size of one READ work request of a bulk transfer. It is large enough to reach full bandwidth, and small
 /// enough that other calls are served in between. 20 bits of a work request's record contain its size.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
-/// Number of bytes that a session, or a call within a session, moves before the next one's turn. It is at
-/// least a chunk, so that each turn moves something. A call of one or two MiB is moved in one turn: if it
+/// Number of bytes that a session, or a call within a session, moves before the next one has its turn. It is
+/// at least a chunk, so that each turn moves something. A call of one or two MiB is moved in one turn. If it
 /// alternated with others, its data would leave the cache before it is answered
 /// (docs/internals/decisions/fairness.md).
 inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
@@ -113,22 +114,22 @@ inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
 /// waits for at most one such READ of each session.
 inline constexpr std::uint32_t kReadLeastBytes = 64 * 1024;
 /// When a peer sends less than kChunkBytes in response to READs in this time, its READs no longer count
-/// against the others, and its session may have only one READ at a time.
+/// towards the common limit, and its session may have only one READ at a time.
 inline constexpr std::uint64_t kReadSlowNs = 2'000'000'000;
-/// In this time a peer must complete all bulk data in flight, or at least kBulkLeastBytes of it; otherwise
+/// In this time, a peer must complete all bulk data in flight, or at least kBulkLeastBytes of it. Otherwise
 /// its session ends. The time is counted on the awake clock (kAwakeStepNs).
 inline constexpr std::uint64_t kBulkStillNs = 30'000'000'000;
 inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
-/// In each period a client must take one part in this number of all waiting responses, if that is more than
-/// kBulkLeastBytes. After this number of periods the client has therefore taken all of them, however many
+/// In each period, a client must take one part in this number of all waiting responses, if that is more than
+/// kBulkLeastBytes. After this number of periods, the client has therefore taken all of them, however many
 /// bytes they have.
 inline constexpr std::uint64_t kBulkPeriods = 16;
-/// While other calls wait for memory, a peer has less time: in this time it must complete kReclaimBytes.
+/// While other calls wait for memory, a peer has less time: in this time, it must complete kReclaimBytes.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
-/// A slow peer is one that completes less than this in kReclaimNs. It may complete less if that is all that
-/// is left, or if it is one part in kBulkPeriods of the memory that it keeps in use. Otherwise it loses that
-/// memory: its calls end, or its session if only that frees the memory. Requests and responses are counted
-/// separately, on the awake clock.
+/// A slow peer is a peer that completes less than this in kReclaimNs. It may complete less if no more is
+/// left, or if it completes one part in kBulkPeriods of the memory that it keeps in use. Otherwise it loses
+/// that memory: its calls end. If only the end of its session frees the memory, its session ends. Requests
+/// and responses are counted separately, on the awake clock.
 inline constexpr std::uint64_t kReclaimBytes = 128 * 1024;
 /// Time for which calls must have waited for memory before a slow peer loses memory.
 inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
@@ -149,7 +150,7 @@ inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
 /// kSliceBytes applies for this time after a small call.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
-/// Increment by which the staging memory of a session grows.
+/// Step by which the staging memory of a session grows.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
 /// Least default size of the staging memory. It has room for many calls, whatever the size of the largest
 /// message is.
@@ -181,14 +182,14 @@ inline constexpr std::uint32_t kDrainPollsMax = 8;
 /// Limit of submissions that JS may stage before it must flush.
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
-/// Time for which the caller of a cancelled call with exposed memory waits for the invalidation of the
-/// windows and for the peer's response, which says whether the handler ran. After this time the caller is
-/// notified without them. (Soft-RoCE invalidates when everything sent before is acknowledged, and resends a
-/// lost packet after 67 ms.)
+/// Time for which the caller of a cancelled call with exposed memory waits for two events: the invalidation
+/// of the windows, and the peer's response, which tells whether the handler ran. After this time the caller
+/// is notified without them. (Soft-RoCE invalidates when everything sent before is acknowledged, and resends
+/// a lost packet after 67 ms.)
 inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
 /// Time for which a caller whose request memory is exposed waits for the CANCEL to arrive while the device
 /// completes nothing at all. After that time the connection counts as stuck and the session ends, because
-/// only the end of the session makes the memory safe. Longer than links and drivers take to recover
+/// only the end of the session makes the memory safe. It is longer than links and drivers take to recover
 /// (soft-RoCE: two seconds), and shorter than their retries.
 inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
 /// Time for which the call slot, keys and memory of a cancelled call may then be pending release. A peer
@@ -204,8 +205,8 @@ inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
 /// The same limit while no send slot is free, because waiting frames hold slots, which all sessions of the
 /// context share.
 inline constexpr std::uint64_t kNoCreditShortNs = 30'000'000'000;
-/// Step of the awake clock, which runs only while this thread runs: of the time between two turns, at most
-/// this much counts. A process that was stopped for a minute therefore first reads the answers that have
+/// Largest step of the awake clock, which runs only while this thread runs. Of the time between two turns, at
+/// most this much counts. A process that was stopped for a minute therefore first reads the answers that have
 /// arrived.
 inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 
@@ -219,7 +220,7 @@ inline constexpr std::size_t kMemoryWaitersMax = 4096;
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
-/// Time between two checks of the queue counts only up to this limit, because a thread that was busy or
+/// Of the time between two checks of the queue, at most this much counts, because a thread that was busy or
 /// stopped could not release memory.
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
 /// Overflow slots behind the receives, for the metadata of requests that have waited for memory. Their number

@@ -27,7 +27,7 @@ void MemoryShortage::notify_short() {
 std::optional<std::uint64_t> MemoryShortage::refused_since() {
   const std::uint64_t refusals = shared_.arena.counters().refused_for_peers;
   const std::uint64_t before = std::exchange(checked_refusals_, refusals);
-  // Calls that wait in JS were last retried at MEMORY_FREE; calls that wait in native code are retried in
+  // Calls that wait in JS were last retried at MEMORY_FREE. Calls that wait in native code are retried in
   // each iteration.
   if (shared_.arrays.control[ctl::want_memory] != 0 && refusals != notified_refusals_)
     return notified_refusals_;

@@ -1,8 +1,8 @@
-// Checks whether the peer of a session makes progress with bulk data: in each period of time it must complete
-// all data in flight, or a certain amount of it. Used by ReadsUnderWay and AnswersUnderWay, on the context's
-// thread.
+// Checks whether the peer of a session makes progress with bulk data. In each period of time, the peer must
+// complete all data in flight, or a certain amount of it. Used by ReadsUnderWay and AnswersUnderWay, on the
+// context's thread.
 //
-// A count of completions would not be enough: a peer that sends a single byte from time to time also
+// A count of completions would not be enough, because a peer that sends a single byte from time to time also
 // completes something.
 #pragma once
 
@@ -21,7 +21,7 @@ class Pace {
   }
 
   /// Checks the clock. `moved` is the number of bytes that have been moved since the session began. `due` is
-  /// the number of bytes that must be moved in the period that this call may begin. Returns false once a
+  /// the number of bytes that must be moved in the period that this call may begin. Returns false when a
   /// period has ended with fewer bytes than were due, and true again after a period in which enough bytes
   /// were moved.
   bool look(std::uint64_t now_ns, std::uint64_t moved, std::uint64_t due) {

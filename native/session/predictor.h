@@ -1,7 +1,7 @@
 // Predicts the size of a method's next response, so that the request can carry a reply buffer and the server
-// need not ask for one. Small and large requests of a method are predicted separately: a method whose
-// responses are as large as its requests, such as an echo, would otherwise provide a large reply buffer for
-// each small call. Owned by the context, called by its sessions on the context's thread.
+// need not ask for one. Small and large requests of a method are predicted separately. Otherwise a method
+// whose responses are as large as its requests, such as an echo, would provide a large reply buffer for each
+// small call. Owned by the context, called by its sessions on the context's thread.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class ResponsePredictor {
       entries_[index_of(key)] = {key, bytes};
     }
   }
-  /// Records a response of `bytes` bytes. `bulk` says that it did not fit a slot.
+  /// Records a response of `bytes` bytes. `bulk` is true when it did not fit a slot.
   void learn(std::uint32_t method, RequestSize request, std::uint32_t bytes, bool bulk) {
     const std::uint32_t key = key_of(method, request);
     Entry& entry = entries_[index_of(key)];
@@ -54,13 +54,13 @@ class ResponsePredictor {
   static constexpr std::uint32_t kRemembered = 8;
   struct Entry {
     std::uint32_t key = 0, bytes = 0;
-    std::uint32_t next = 0;     ///< the largest response since one was as large as expected
-    std::uint32_t smaller = 0;  ///< number of smaller responses since that one
+    std::uint32_t next = 0;     ///< the largest response since the last one that was as large as expected
+    std::uint32_t smaller = 0;  ///< number of smaller responses since that response
   };
   static std::uint32_t key_of(std::uint32_t method, RequestSize request) {
     return request == RequestSize::large ? ~method : method;
   }
-  /// Each key has two possible slots, chosen by independent parts of its number, because keys are hashes: two
+  /// Each key has two possible slots, chosen by independent parts of its number, because keys are hashes. Two
   /// busy methods that shared their only slot would evict each other with each response.
   static constexpr std::uint32_t kEntries = 256;
   std::uint32_t index_of(std::uint32_t key) const {

@@ -33,7 +33,8 @@ class ReassembledMessages {
   void release(std::uint32_t offset) { free_.give(offset / kStride); }
 
  private:
-  // The stride is no power of two, which would put the starts of all buffers into the same few cache sets.
+  // The stride is not a power of two, because that would put the starts of all buffers into the same few
+  // cache sets.
   static constexpr std::uint32_t kStride = kSegmentedBytesMax + 64;
   AnonymousMemory memory_{bytes()};
   fabric::FreeList<> free_;

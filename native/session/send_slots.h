@@ -39,8 +39,8 @@ class SendSlots {
     control_[boundary::ctl::free_slots] = static_cast<std::int32_t>(count);
   }
 
-  /// Stride of receives, in bytes. It is not a power of two, which would put the headers of all slots into
-  /// the same few cache sets.
+  /// Stride of receives, in bytes. It is not a power of two, because that would put the headers of all slots
+  /// into the same few cache sets.
   static std::uint32_t stride_for(std::uint32_t slot_bytes) {
     return kSlotHeadroom + ((slot_bytes + 63) & ~63u);
   }
@@ -111,8 +111,8 @@ class SendSlots {
     const std::uint16_t index = std::exchange(session_of_[slot], kNoSession);
     if (index != kNoSession) --word(index, boundary::slots::held);
   }
-  /// Returns whether the session may take a slot. The rule makes a session whose frames cannot be sent, for
-  /// example because its peer returns no credits, leave slots to the others. JS uses the same rule
+  /// Returns whether the session may take a slot. Because of the rule, a session whose frames cannot be sent,
+  /// for example because its peer returns no credits, leaves slots to the others. JS uses the same rule
   /// (runtime/boundary/outgoing/outgoing.ts).
   bool within_share(std::uint32_t index) {
     const auto held = static_cast<std::uint32_t>(word(index, boundary::slots::held));

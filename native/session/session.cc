@@ -101,7 +101,7 @@ void Session::on_send(const fabric::Wc& wc) {
 }
 
 /// `memory_gone` belongs to the work request that has completed. The earlier work requests that are retired
-/// with it are no READs, because every READ is signaled, so `memory_gone` does not concern them.
+/// with it are not READs, because every READ is signaled. Therefore `memory_gone` does not concern them.
 void Session::on_done(SendQueue::Done done, bool memory_gone) {
   if (done.then == Then::drained) {
     drained_ = true;
@@ -117,7 +117,8 @@ void Session::on_done(SendQueue::Done done, bool memory_gone) {
 void Session::expect(int step, std::uint32_t slot) const {
   if (step == 0) return fabric::prefetch(this, sizeof *this);
   if (step == 1) {
-    // The prefetch is no virtual call, which would read the endpoint before it is in the cache.
+    // The prefetch is not a virtual call, because a virtual call would read the endpoint before it is in the
+    // cache.
     fabric::prefetch(endpoint_.get(), endpoint_bytes_);
     return expect_link();
   }
@@ -152,8 +153,8 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  // The frame is counted before anything is copied, because with shared receives only credits limit the
-  // memory that a peer occupies here.
+  // The frame is counted before anything is copied. With shared receives, only credits limit the memory that
+  // a peer occupies here.
   const auto copy = send_->count_received() ? receives_.readable(slot, wc) : std::nullopt;
   if (!copy) return protocol_error("frame beyond the credits");
   on_frame(*copy, wc.bytes, wc.invalidated_rkey);

@@ -22,7 +22,7 @@ namespace rdma_rpc::session {
 
 class Session final : public Link {
  public:
-  /// Returns why no session is possible on such a device, whatever its options are, or "" when a
+  /// Returns the reason why no session is possible on such a device, whatever its options are, or "" when a
   /// session is possible.
   static std::string why_unfit(const fabric::Capabilities& can, bool sealed = false);
   /// Returns null, with the reason in `error`, when the device refuses a resource.
@@ -59,7 +59,7 @@ class Session final : public Link {
 
   // --- called by the context in each turn
   /// Prefetches the memory that the next operation on this call slot will touch. It works in steps, because
-  /// each step needs the cache lines that the step before has fetched. The caller performs each step for a
+  /// each step needs the cache lines that the previous step has fetched. The caller performs each step for a
   /// whole batch before the next step.
   static constexpr int kExpectSteps = 4;
   void expect(int step, std::uint32_t slot) const;
@@ -73,8 +73,8 @@ class Session final : public Link {
   bool finish_turn();
   /// Returns the sets in which the session must be between turns. See SessionSets.
   SetBits due() const;
-  /// Returns true when the session's bulk data can be moved but the session is in no queue for that, which is
-  /// a bug. See Context::forgotten().
+  /// Returns true when the session's bulk data can be moved but the session is in no queue for bulk data,
+  /// which is a bug. See Context::forgotten().
   bool out_of_line() const { return is_open() && endpoint_->out_of_line(); }
   /// Posts what JS has submitted, without touching receives (JS may be reading them).
   void post() {
@@ -130,8 +130,8 @@ class Session final : public Link {
 
   bool closed_ = false;  ///< closed by this side, with no call under way
   bool ended_there_ = false;
-  /// A client's or a server's endpoint, as SessionOptions::client says. Destroyed before the link that it
-  /// uses.
+  /// A client's or a server's endpoint, as SessionOptions::client determines. Destroyed before the link that
+  /// it uses.
   std::unique_ptr<Endpoint> endpoint_;
   std::size_t endpoint_bytes_ = 0;  ///< size of that object, see expect()
 };

@@ -16,11 +16,11 @@ struct SessionOptions {
   std::uint32_t inflight_max = 256;
   std::uint32_t max_message_bytes = 64u << 20;
   std::uint32_t peer_max_message_bytes = 64u << 20;
-  /// Limit of the staging memory, on devices without windows (see staging.h); the memory grows as needed. 0
-  /// for the size of the largest message, or kStagingBytesLeast if that is more.
+  /// Limit of the staging memory, on devices without windows (see staging.h). The memory grows as needed. 0
+  /// stands for the size of the largest message, or for kStagingBytesLeast if that is more.
   std::size_t staging_bytes = 0;
-  /// Number of call slots, for the calls in flight, and for streams with their parts, which mostly wait for
-  /// an application. 0 for `inflight_max`.
+  /// Number of call slots for the calls in flight, and for streams with their parts, which usually wait for
+  /// an application. 0 stands for `inflight_max`.
   std::uint32_t call_slots = 0;
   /// Whether both sides use a credit pool. They then begin with kCertainReceives credits and get more on
   /// demand (docs/wire/calls.md §4), so that receives may be shared.
@@ -38,7 +38,7 @@ struct SessionOptions {
   bool peer_takes_segments = false;
   /// Whether the peer accepts inline gather entries (docs/wire/frames.md §2.1).
   bool peer_takes_inlined = false;
-  /// Whether this side asks the fabric for the connection. Exactly one of the two sides must be active,
+  /// Whether this side starts the connection on the fabric. Exactly one of the two sides must be active,
   /// whichever of them makes the calls. When the value is unset, the client is active.
   std::optional<bool> active{};
   bool is_active() const { return active.value_or(client); }

@@ -55,7 +55,7 @@ class SessionSet {
 inline constexpr SetBits kTouched = 1, kTimed = 2, kHolding = 4, kConnecting = 8;
 constexpr SetBits due_if(bool due, SetBits bit) { return due ? bit : 0; }
 
-/// The sets of a context. A session that is missing from a set hangs, so there is a rule:
+/// The sets of a context. Because a session that is missing from a set hangs, there is a rule:
 ///
 /// - Every event of a session (a completion, a submission, memory that was freed) begins with touch(). Every
 ///   operation on a session outside of its turn ends with Context::keep().

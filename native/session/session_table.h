@@ -1,5 +1,5 @@
-// The sessions of a context by number. A number consists of the index of a table entry and the count of
-// sessions that the entry has had, so that a late answer of JS to a dead session cannot reach the session
+// The sessions of a context by number. A number consists of the index of a table entry and of the number of
+// sessions that the entry has had. Therefore a late answer of JS to a dead session cannot reach the session
 // that took its entry. A number has 31 bits, because it is stored in Int32 words. Owned by Context, on its
 // thread.
 #pragma once

@@ -84,8 +84,8 @@ struct Shared {
   /// The number of bytes that the arena refused to the last bulk submission with Reason no_memory. JS reads
   /// it.
   std::int32_t& short_bytes;
-  /// Why the system refused memory to the last call that failed with Reason no_memory or registration; empty
-  /// when the system was not the cause.
+  /// The reason why the system refused memory to the last call that failed with Reason no_memory or
+  /// registration; empty when the system was not the cause.
   std::string refusal{};
   /// The time at which the current turn began.
   std::uint64_t now_ns = 0;

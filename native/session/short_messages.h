@@ -1,8 +1,8 @@
 // Buffers in which JS reads short messages that a queue pair delivers outside of their receives (Wc::apart).
-// All sessions share the same few buffers, so that even a thousand sessions use only memory that stays in the
-// CPU cache, both here and in JS. A buffer counts as a receive slot of its session until it is recycled, and
-// its number is at least kShortMessageSlots. The receive itself is reposted at once. Owned by the context, on
-// its thread.
+// All sessions share the same few buffers. Even a thousand sessions therefore use only memory that stays in
+// the CPU cache, both here and in JS. A buffer counts as a receive slot of its session until it is recycled,
+// and its number is at least kShortMessageSlots. The receive itself is reposted at once. Owned by the
+// context, on its thread.
 #pragma once
 
 #include <array>
@@ -59,7 +59,8 @@ class ShortMessages {
   }
 
  private:
-  static constexpr std::uint32_t kNoSession = ~0u;  ///< equals no session number, because those have 31 bits
+  static constexpr std::uint32_t kNoSession = ~0u;  ///< equals no session number, because session numbers
+                                                    ///< have 31 bits
   void give(std::uint32_t index) {
     owners_[index] = kNoSession;
     free_[free_count_++] = index;

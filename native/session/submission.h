@@ -31,7 +31,7 @@ struct BulkSubmission {
   std::uint32_t call = 0, method = 0, slot = 0, metadata_bytes = 0, timeout_us = 0;
   std::vector<GivenGatherEntry> gather_entries;
   memory::BlockId reply_buffer = memory::kNoBlock;
-  memory::Use use = memory::Use::request;  ///< use of the arena block that a copy of the message goes to
+  memory::Use use = memory::Use::request;  ///< use of the arena block to which the message is copied
   /// Whether the gather entries make up the aligned layout: each begins at its own offset, see
   /// wire::aligned_offset().
   bool aligned = false;

@@ -1,6 +1,6 @@
-// The frames that two sessions exchange by SEND. docs/wire/frames.md defines them, this file is their C++
-// form, test/native/wire.ts is their TypeScript form, and test/golden/frames.txt contains the bytes that both
-// forms are tested with. A change here breaks peers: either add a bit to `feature` in
+// The frames that two sessions exchange by SEND. docs/wire/frames.md defines them. This file is their C++
+// form, and test/native/wire.ts is their TypeScript form. test/golden/frames.txt contains the bytes with
+// which both forms are tested. A change here breaks peers. Either add a bit to `feature` in
 // runtime/control/frames.ts, or give `version` there its next value. Never reuse a number. Called by the
 // session on the context's thread.
 #pragma once
@@ -139,7 +139,7 @@ struct Frame {
   ReplyBuffer reply_buffer;
   std::uint32_t metadata_bytes, metadata_offset;
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when the message is elsewhere
-  /// bytes of gather entries that the frame carries, beginning at `message_offset`
+  /// bytes of the gather entries whose content is in the frame, beginning at `message_offset`
   std::uint32_t inlined_bytes;
   /// request with gather entries: the sum of their lengths; written response: its bytes in the reply buffer
   std::uint32_t total;

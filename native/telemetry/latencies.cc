@@ -17,7 +17,7 @@ void put_name(MethodRow& row, std::string_view text) {
 }  // namespace
 
 /// A client calls methods of its own choice, so each method gets an entry. Calls that a server receives may
-/// name invented methods, so only the methods that the server has named get entries.
+/// name invented methods. Therefore only the methods that the server has named get entries.
 MethodRow& Latencies::find(std::uint32_t method, bool client, std::uint32_t key) {
   std::uint32_t at = 0;
   while (at < used_ && (rows_[at].id != method || rows_[at].client != (client ? 1 : 0))) ++at;
@@ -28,7 +28,7 @@ MethodRow& Latencies::find(std::uint32_t method, bool client, std::uint32_t key)
     ++used_;
     rows_[at].client = client ? 1 : 0;
     if (named) put_name(rows_[at], known->second);
-    rows_[at].id = method;  // last, because a reader takes entries that have an id
+    rows_[at].id = method;  // This comes last, because a reader uses entries that have an id.
   }
   slots_[key & (slots_.size() - 1)] = static_cast<std::uint8_t>(at);
   return rows_[at];

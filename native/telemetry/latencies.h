@@ -24,7 +24,7 @@ inline std::uint32_t time_of(std::uint64_t now_ns) {
 }
 
 inline constexpr std::uint32_t kBucketsPerOctave = 8, kOctaves = 27;
-/// The first bucket has the calls that are shorter than one unit, and the last one has all calls that are
+/// The first bucket has the calls that are shorter than one unit. The last bucket has all calls that are
 /// longer than those of the other buckets.
 inline constexpr std::uint32_t kLatencyBuckets = 1 + kBucketsPerOctave * kOctaves;
 

@@ -79,7 +79,7 @@ inline void grant(Word session, Word key, Word bytes) {
   RDMA_RPC_NOTE("grant", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(key),
                 RDMA_RPC_ARGUMENT(bytes));
 }
-/// A call has ended on this side. `time` is the time since its request, in units of 256 ns.
+/// A call has ended on this side. `time` is the time since the call's request, in units of 256 ns.
 inline void settle(Word session, Word call, Word method, Word good, Word time) {
   RDMA_RPC_NOTE("settle", RDMA_RPC_PLACES5, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(call),
                 RDMA_RPC_ARGUMENT(method), RDMA_RPC_ARGUMENT(good), RDMA_RPC_ARGUMENT(time));

@@ -4,7 +4,7 @@
 // The cost of an event is writing an entry of 32 bytes. Other processes only read.
 //
 // The time of an event is the time of its event-loop iteration. Reading a clock would cost more than writing
-// the entry, and within an iteration the order is sufficient. The recorder is always on, because failures are
+// the entry. Within an iteration, the order is sufficient. The recorder is always on, because failures are
 // seldom expected.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace rdma_rpc::telemetry {
 
 /// Number of entries of a ring, a power of two. A ring has 128 KiB, but only its written pages use memory.
 inline constexpr std::uint32_t kEventRows = 4096;
-/// Number of rings of a context. A session uses the ring of its index; with more sessions than rings, several
-/// share a ring.
+/// Number of rings of a context. A session uses the ring of its index. When there are more sessions than
+/// rings, several sessions share a ring.
 inline constexpr std::uint32_t kEventRings = 32;
 /// Limit of the length of the reason that is recorded when a session ends, in bytes.
 inline constexpr std::size_t kReasonBytesMax = 256;

@@ -30,8 +30,8 @@ set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
 # Headers that nearly every file includes take most of a test's compile time. They are compiled once for the
 # parts and once for the programs, whose flags differ. The library uses these precompiled headers only with
-# sanitizers. Without sanitizers this library is also linked into the addon, so its files must include all
-# headers that they use; files that were compiled for the addon are not compiled again for the tests.
+# sanitizers. Without sanitizers, this library is also linked into the addon, so its files must include all
+# headers that they use. Files that were compiled for the addon are not compiled again for the tests.
 set(often <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory> <optional> <random> <set> <span>
           <string> <thread> <unordered_map> <vector>)
 if(RDMA_RPC_SANITIZE)

@@ -1,7 +1,7 @@
 /**
  * The contexts of this JS thread, one per fabric and device. A context is opened when it is first used. It is
- * closed a while after its last channel or server has closed, once no lease is out. A session can also have a
- * context of its own. Each worker thread loads this module anew, so it has its own contexts.
+ * closed some time after its last channel or server has closed, when no lease is left. A session can also
+ * have a context of its own. Each worker thread loads this module anew, so it has its own contexts.
  */
 import { type FabricName, fabrics } from '../fabrics.ts';
 import * as limits from '../limits.ts';
@@ -21,7 +21,10 @@ import { onMethodNames } from './traces/method-names.ts';
 export interface ContextOptions extends Omit<NativeOptions, 'fabric' | 'verbs' | 'slotBytes'> {
   /** Default: see slotBytesOn(). */
   slotBytes?: number;
-  /** Folder for the traces of failed sessions; an empty text writes none. Default: RDMA_RPC_TRACE_FOLDER. */
+  /**
+   * Folder for the traces of failed sessions; with an empty text, no trace is written. Default:
+   * RDMA_RPC_TRACE_FOLDER.
+   */
   traceFolder?: string;
 }
 
@@ -46,7 +49,7 @@ interface Entry {
   readonly context: FabricContext;
   readonly stopNaming: () => void;
   users: number;
-  /** Closes the context unless a new user comes first. */
+  /** Closes the context unless another user takes it first. */
   lingers: NodeJS.Timeout | undefined;
   /** A timer will check whether the last lease is gone. */
   closing: boolean;
@@ -76,7 +79,7 @@ let options: ContextOptions = {
 };
 
 /**
- * Changes the options of contexts that are opened from now on. Throws when a context is already open, since
+ * Changes the options of contexts that are opened from now on. Throws when a context is already open, because
  * the options would not apply to it.
  */
 export function setContextOptions(given: Partial<ContextOptions>): void {
@@ -112,7 +115,10 @@ export function nativeOptions(fabric: FabricName): NativeOptions {
   return { ...rest, slotBytes: slotBytesOn(fabric), fabric };
 }
 
-/** Bytes that an RDMA device's driver locks for each request in a send queue, by the layout of mlx5. */
+/**
+ * Bytes that an RDMA device's driver locks for each request in a send queue, computed from the layout of
+ * mlx5.
+ */
 const queueEntryBytes = 256;
 
 /**
@@ -130,13 +136,14 @@ function keyOf({ fabric, verbs = {} }: FabricChoice): string {
 }
 
 function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = false): Entry {
-  // A lingering context may have pinned memory that the locked-memory limit would deny to the new one.
+  // A context that lingers may have pinned memory, which the locked-memory limit would then deny to the new
+  // context.
   closeLingering();
   const { fabric, verbs } = choice;
   const given = fabrics[fabric].hasDevice && verbs !== undefined ? { verbs } : {};
   const made = { ...nativeOptions(fabric), sendSlots, ...given };
   const native = fabrics[fabric].needsAddon ? loadNative().createContext(made) : new LoopbackContext(made);
-  const context = new FabricContext(fabric, native, options.traceFolder);
+  const context = new FabricContext(fabric, native, options);
   const stopNaming = onMethodNames((id, name) => context.native.nameMethod(id, name));
   const entry: Entry = {
     key,
@@ -152,7 +159,8 @@ function openEntry(key: string, choice: FabricChoice, sendSlots: number, own = f
   entries.set(key, entry);
   open.add(entry);
   entryOf.set(context, entry);
-  // Forget the context, so that the next user opens the device again when the device has returned.
+  // Removes the context from the table, so that the next user opens the device again when the device has
+  // returned.
   context.onDeviceGone(() => {
     forget(entry);
     setImmediate(() => closeUnused(entry));
@@ -175,8 +183,8 @@ function entryFor(choice: FabricChoice): Entry {
   if (known !== undefined) return known;
   const entry = openEntry(key, choice, options.sendSlots);
   if (choice.verbs?.address === undefined) return entry;
-  // Another context may have the same device path, because the address is not one of the device or is the
-  // address that the device chooses anyway. Then share that context.
+  // Another context may have the same device path, because the address does not belong to the device, or
+  // because the device would choose this address by default. The choice then uses that context.
   const { path } = entry.context.native;
   const same = [...entries.values()].find(
     (other) => other !== entry && other.family === entry.family && other.context.native.path === path,
@@ -210,14 +218,14 @@ export function acquireOwnContext(choice: FabricChoice, callSlots: number): Fabr
 }
 
 /**
- * Returns the context for a choice without counting a user. Leases use it, because they keep the context open
- * themselves.
+ * Returns the context for a choice without counting a user. Leases use this list, because they keep the
+ * context open themselves.
  */
 export function peekContext(choice: FabricChoice): FabricContext {
   return entryFor(choice).context;
 }
 
-/** Tests use it to check which contexts are left. */
+/** Tests use it to check which contexts are still open. */
 export function openContexts(): readonly FabricContext[] {
   return [...entries.values()].map(({ context }) => context);
 }
@@ -227,16 +235,16 @@ export function releaseContext(context: FabricContext): void {
   if (entry === undefined || entry.closed) return;
   --entry.users;
   if (entry.users > 0) return;
-  // Do not close it at once: this code may run inside an event callback of this context, and a new user may
-  // follow. Opening a context costs more than opening a session on it, and after every few contexts V8
-  // collects its whole heap because of their buffers.
+  // The context is not closed at once. This code may run inside an event callback of the context, and a new
+  // user may follow. Opening a context costs more than opening a session on it. After every few contexts, V8
+  // also collects its whole heap because of the contexts' buffers.
   const atOnce = entry.own || context.deviceGone || options.polling === 'busy';
   clearTimeout(entry.lingers);
   if (atOnce) setImmediate(() => closeUnused(entry));
   else entry.lingers = setTimeout(() => closeUnused(entry), limits.contextLingerMs).unref();
 }
 
-/** Closes the contexts that linger without a user, so that a new context can have their memory. */
+/** Closes the contexts that linger without a user, so that a new context can use their memory. */
 function closeLingering(): void {
   for (const entry of open) if (entry.lingers !== undefined && !entry.context.dispatching) closeUnused(entry);
 }
@@ -247,15 +255,16 @@ function forget(entry: Entry): void {
 
 function closeUnused(entry: Entry): void {
   if (entry.users > 0 || entry.closed) return;
-  // The system waits until a removed device is closed, so close the device although leases still use memory.
+  // The system waits until a removed device is closed, so the device is closed even if leases still use
+  // memory.
   if (entry.context.deviceGone) entry.context.native.leaveDevice();
   if (entry.context.native.stats().arenaLeasedBlocks === 0) {
     close(entry);
     return;
   }
   if (entry.closing) return;
-  // Leased memory must not be freed under its views. Check again later, because a lease may also end by
-  // garbage collection, which causes no event.
+  // Leased memory must not be freed under its views. The check is repeated later, because a lease may also
+  // end by garbage collection, which causes no event.
   entry.closing = true;
   setTimeout(() => {
     entry.closing = false;
@@ -274,7 +283,7 @@ function close(entry: Entry): void {
 
 /**
  * Counts an attempt at a call beyond its first. The counter belongs to the thread, so any context of the
- * thread can keep it.
+ * thread can store it.
  */
 export function countRetry(): void {
   const [entry] = open;

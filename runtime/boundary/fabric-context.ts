@@ -4,7 +4,9 @@
  * servers use it, on its JS thread.
  */
 
+import type { MemoryLimits } from '../core/errors/failure.ts';
 import { warnOfFault } from '../core/warnings.ts';
+import * as limits from '../limits.ts';
 import { Ev, EvKind, type NativeContext, type NativeOptions } from '../native/native.ts';
 import { AnswerMemory } from './incoming/answer-memory.ts';
 import { ReceiveMemory } from './incoming/receive-memory.ts';
@@ -25,13 +27,15 @@ export class FabricContext {
   readonly answerMemory: AnswerMemory;
   readonly waiters: ResourceWaiters;
   readonly shortage: Shortage;
+  /** The limits of memory, for error texts. */
+  readonly memoryLimits: MemoryLimits;
   readonly sessions: Sessions;
   readonly leases: Leases;
-  /** True when the device has been removed: the sessions end, and no new user gets this context. */
+  /** True when the device has been removed. The sessions then end, and no new user gets this context. */
   deviceGone = false;
   /**
-   * Time at which the current batch of events arrived, and whether the first event of the batch is being
-   * handled, while that time is still exact.
+   * Time at which the current batch of events arrived. The second value is true while the first event of the
+   * batch is being handled, because until then that time is exact.
    */
   batchMs = 0;
   firstOfBatch = false;
@@ -40,11 +44,21 @@ export class FabricContext {
 
   readonly #deviceListeners = new Set<() => void>();
 
-  /** Folder for the traces of failed sessions; an empty text writes none. */
+  /** Folder for the traces of failed sessions; with an empty text, no trace is written. */
   readonly #traces: string;
 
-  constructor(fabric: NativeOptions['fabric'], native: NativeContext, traceFolder = '') {
+  constructor(
+    fabric: NativeOptions['fabric'],
+    native: NativeContext,
+    given: {
+      readonly traceFolder?: string;
+      readonly mrCacheBytes?: number;
+      readonly stagingBytes?: number;
+    } = {},
+  ) {
+    const { traceFolder = '', mrCacheBytes = limits.mrCacheBytes.default, stagingBytes } = given;
     this.fabric = fabric;
+    this.memoryLimits = { arenaBytes: native.arenaBytes, mrCacheBytes, stagingBytes };
     this.#traces = traceFolder;
     this.native = native;
     this.outgoing = new Outgoing(native);
@@ -57,7 +71,9 @@ export class FabricContext {
     native.onEvents((count) => this.#dispatch(count));
   }
 
-  /** True while a batch of events is being handled; the native context must not be closed then. */
+  /**
+   * True while a batch of events is being handled. The native context must not be closed during that time.
+   */
   get dispatching(): boolean {
     return this.waiters.inTurn;
   }
@@ -103,7 +119,7 @@ export class FabricContext {
         this.#handle(events[at + Ev.kind]!, session, at, events);
       } catch (error) {
         // Only an error of this library arrives here, because the code that calls user code catches the
-        // errors of user code. It ends the session and leaves the process running.
+        // errors of user code. The error ends the session and leaves the process running.
         warnOfFault(error);
         if (this.sessions.ownerOf(session) !== undefined) this.native.closeSession(session, 'internal error');
       }

@@ -24,8 +24,8 @@ export interface SessionOwner {
   onReleased(at: number): void;
   /**
    * The session takes no more calls. Sets `target.gone` before it notifies listeners, because a listener may
-   * at once begin a call, which no event would end. The first component that notices the end calls it; a
-   * second call does nothing.
+   * begin a call at once, and no event would end that call. The first component that notices the end calls
+   * this function; a second call does nothing.
    */
   lost(): void;
   /** The last event, after `lost()`. From now on the session's number may be reused. */
@@ -67,7 +67,7 @@ export class Sessions {
   }
 
   /**
-   * Throws an RpcError that says which limit was hit. The session's events go to the owner that `attach`
+   * Throws an RpcError that names the exceeded limit. The session's events go to the owner that `attach`
    * sets.
    */
   create(options: SessionOptions): number {
@@ -94,8 +94,8 @@ export class Sessions {
   }
 
   /**
-   * Connects a server's session to the client with that address. Returns '' on success, or why they cannot be
-   * connected.
+   * Connects a server's session to the client with that address. Returns '' on success, or the reason why
+   * they cannot be connected.
    */
   accept(session: number, peerAddress: Uint8Array, words?: Uint8Array): string {
     const why = this.#native.connectSession(session, peerAddress, undefined, undefined, words);
@@ -119,22 +119,25 @@ export class Sessions {
   }
 
   /**
-   * Does the same, and resolves to '' when the session's queue pair is connected to the peer's, or to the
-   * reason why it cannot be connected. The fabric limits the time for this.
+   * Does the same, and resolves to '' when the session's queue pair is connected to the queue pair of the
+   * peer, or to the reason why it cannot be connected. The fabric limits the time for this.
    */
   connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
     const why = this.dial(session, peerAddress, through, words);
     return why === '' ? this.connected(session) : Promise.resolve(why);
   }
 
-  /** Resolves to '' when a session without an owner is connected, or to the reason why it will not be. */
+  /**
+   * Resolves to '' when a session without an owner is connected, or to the reason why it will not be
+   * connected.
+   */
   connected(session: number): Promise<string> {
     return this.#unowned.connected(session);
   }
 
   /**
-   * Calls `listener` when the queue pair of a session that has an owner is connected. It is not called if
-   * that never happens.
+   * Calls `listener` when the queue pair of a session that has an owner is connected. It is not called if the
+   * queue pair is never connected.
    */
   onceUp(session: number, listener: () => void): void {
     this.#unowned.onceUp(session, listener);
@@ -171,8 +174,8 @@ export class Sessions {
   }
 
   /**
-   * Ends a session. Its calls fail first, then `onDown` follows. It flushes first, so that native code knows
-   * every call.
+   * Ends a session. Its calls fail first, then `onDown` follows. It flushes the staged submissions first, so
+   * that native code knows every call.
    */
   close(session: number, reason: string): void {
     this.#outgoing.flush();

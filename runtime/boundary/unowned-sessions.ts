@@ -17,16 +17,16 @@ export class UnownedSessions {
   }
 
   /**
-   * Resolves to '' when the session is connected, or to the reason why it will not be. The session stays here
-   * until `take`.
+   * Resolves to '' when the session is connected, or to the reason why it will not be connected. The session
+   * stays here until `take`.
    */
   connected(session: number): Promise<string> {
     return new Promise((settle) => this.#sessions.set(session, { settle }));
   }
 
   /**
-   * Calls `listener` when the session is connected. It is not called if that never happens. The session has
-   * an owner, so it does not stay here.
+   * Calls `listener` when the session is connected. It is not called if the session is never connected. The
+   * session has an owner, so it is not kept in this table.
    */
   onceUp(session: number, listener: () => void): void {
     const settle = (why: string): void => {
@@ -48,8 +48,8 @@ export class UnownedSessions {
   }
 
   /**
-   * Removes a session that has got an owner, or that will never get one. Returns why the session has already
-   * ended, or undefined if it has not.
+   * Removes a session that has got an owner, or that will never get one. Returns the reason why the session
+   * has already ended, or undefined if it has not.
    */
   take(session: number): string | undefined {
     const waiting = this.#sessions.get(session);

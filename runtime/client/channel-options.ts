@@ -51,11 +51,11 @@ export interface ChannelOptions extends FabricOptions {
   /** Conditions under which one of several addresses is not used for a while because of bad answers. */
   outlierDetection?: OutlierDetection;
   /**
-   * How several addresses are used. `least-request` connects to all and takes the one of two random ones with
-   * fewer calls in flight; `round-robin` takes them in turn; `consistent-hash` sends calls with the same
-   * value of a metadata key to the same server. All three by the weights of the addresses.
-   * `weighted-round-robin` takes them in turn by weights that the servers report. `pick-first` connects to
-   * the first reachable one, in their order. Default `least-request`.
+   * How several addresses are used. `least-request` connects to all addresses, draws two at random, and takes
+   * the one with fewer calls in flight. `round-robin` takes the addresses in turn. `consistent-hash` sends
+   * calls with the same value of a metadata key to the same server. All three by the weights of the
+   * addresses. `weighted-round-robin` takes the addresses in turn, by weights from the servers' load reports.
+   * `pick-first` connects to the first address in the list that can be reached. Default `least-request`.
    */
   loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash' | 'weighted-round-robin';
   /** The metadata key of `consistent-hash`, and the bound of the load. */
@@ -64,18 +64,18 @@ export interface ChannelOptions extends FabricOptions {
   loadReports?: LoadReports;
   /**
    * Zone of this client. Servers of the same zone are preferred. Calls go to other zones when too few servers
-   * of this zone are ready. Default: none, zones do not matter.
+   * of this zone are ready. Default: none, so that zones do not matter.
    */
   zone?: string;
-  /** Uses only some of the servers, others than most other clients. Default: all. */
+  /** Uses only some of the servers; most other clients use different ones. Default: all. */
   subset?: Subset;
   /**
-   * Number of connections to each address, for servers whose worker threads share one. A call takes the one
-   * with the fewest calls in flight. Default 1.
+   * Number of connections to each address, for servers whose worker threads share an address. A call takes
+   * the connection with the fewest calls in flight. Default 1.
    */
   connectionsPerAddress?: number;
   /**
-   * Takes no calls to servers whose health service does not say that they serve: `healthCheck()` of
+   * Makes calls only to servers whose health service reports that they serve: `healthCheck()` of
    * `rdma-rpc/health`. Has no effect with `pick-first`. Default: none.
    */
   healthCheck?: HealthCheck;
@@ -87,16 +87,16 @@ export interface ChannelOptions extends FabricOptions {
   /** Minimum time in ms between two calls of the resolver. Default 5000. */
   resolveMinMs?: number;
   /**
-   * Defaults of calls, policy and retry budget in the form of gRPC's service configuration: an object, or the
-   * path of a JSON file that is read again when it changes. Default: the configuration in the resolver's
-   * addresses, if they have one.
+   * Defaults of calls, policy and retry budget in the form of gRPC's service configuration. The value is an
+   * object, or the path of a JSON file that is read again when it changes. Default: the configuration in the
+   * addresses of the resolver, if they contain one.
    */
   serviceConfig?: ServiceConfig | string;
-  /** Time limit of calls without their own. Default: none. */
+  /** Time limit of calls that set no limit. Default: none. */
   timeoutMs?: number;
   /**
-   * TLS 1.3 on `host:port` addresses. The options say how to verify the server and which certificate this
-   * side has. `{}` trusts the authorities that Node trusts.
+   * Uses TLS 1.3 on `host:port` addresses. The options say how to verify the server and which certificate
+   * this side has. `{}` trusts the authorities that Node trusts.
    */
   tls?: TlsSource<ChannelTls>;
   /** The required security level of sessions. */

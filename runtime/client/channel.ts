@@ -55,7 +55,7 @@ import type { CallExtras } from './session/call-extras.ts';
 import { withoutWires } from './without-wires.ts';
 
 // The promise executor stores its functions here, so that a call needs no closure. It is cleared at once,
-// because it would keep the last response alive.
+// because it would otherwise keep the last response alive.
 const nobody = (): void => undefined;
 let newResolve: Resolve = nobody;
 function capture(resolve: Resolve): void {
@@ -64,7 +64,9 @@ function capture(resolve: Resolve): void {
 
 /** Serves calls of the servers over the connections of a channel (reverse/). */
 export interface ChannelServing {
-  /** Called with the connections that can take calls. It may be called again for the same connection. */
+  /**
+   * Called with the connections that can take calls. It may be called more than once for the same connection.
+   */
   onReady(links: readonly ClientLink[]): void;
   /** Called when the channel has been closed. */
   onClosed(): void;
@@ -162,7 +164,7 @@ export class ClientChannel
     try {
       await ready;
     } catch (error) {
-      // Create a separate error for each waiter, so that it has the waiter's own stack.
+      // Each waiter gets a separate error, so that the error has the waiter's own stack.
       const { code, rawMessage, cause, trailer } = RpcError.from(error);
       throw new RpcError(code, rawMessage, { processed: 'no', cause: cause ?? error, trailer });
     }
@@ -177,7 +179,7 @@ export class ClientChannel
     if (this.#closed !== undefined) return this.#closed;
     this.#whyClosed = whyClosed;
     this.#closed = this.#end(reason);
-    // Callers may make new calls at once, and these calls must find the channel closed.
+    // Callers may make new calls at once, and these calls must already find the channel closed.
     this.repeats.pauses.close();
     return this.#closed;
   }
@@ -187,8 +189,8 @@ export class ClientChannel
   }
 
   /**
-   * The context for leases of the channel: the context of its connection, or the one that its first fabric
-   * will use.
+   * The context for leases of the channel: that of its connection, or the context that its first fabric will
+   * use.
    */
   get context(): FabricContext {
     const current = this.#connections.current?.connection.context;
@@ -242,7 +244,7 @@ export class ClientChannel
     newResolve = nobody;
     if (extras?.into?.lend(promise) === false) return refusedCall(intoLent(method.path));
     const { waiting } = this.queue;
-    // Calls that wait already come first.
+    // Calls that already wait come first.
     const link = waiting.size === 0 ? this.#connections.for(takesCall, extras?.metadata) : undefined;
     if (link?.session.start(method, request, deadlineMs, extras, resolve) !== true)
       this.queue.enter(new WaitingCall(waiting, method, request, deadlineMs, extras, resolve));
@@ -255,8 +257,8 @@ export class ClientChannel
   }
 
   /**
-   * Lets `serving` serve calls of the servers: the channel connects, stays connected, and keeps the process
-   * alive. Returns false when another object already serves them.
+   * Lets `serving` serve calls of the servers. From then on, the channel connects, stays connected, and keeps
+   * the process alive. Returns false when another object already serves them.
    */
   serve(serving: ChannelServing): boolean {
     if (this.#serving !== undefined) return false;
@@ -337,7 +339,7 @@ export class ClientChannel
     this.#state = state;
     if (this.listenerCount('state') === 0) return;
     const error = state === 'failing' ? this.#connections.lastError : undefined;
-    // Notify listeners later, so that they cannot call the channel in the middle of a change.
+    // Listeners are notified later, so that they cannot call the channel in the middle of a change.
     queueMicrotask(() => this.#tellState(state, error));
   }
 

@@ -23,8 +23,8 @@ export interface GivenCredentials {
 }
 /**
  * Returns credentials. Calls and connections share the result, so the function runs outside of any caller's
- * async context, and no `AsyncLocalStorage` has a store in it. Give values that differ from user to user by
- * `metadata` of the call or by an interceptor.
+ * async context, and no `AsyncLocalStorage` has a store in it. Values that differ from user to user must be
+ * given by `metadata` of the call or by an interceptor.
  */
 export type CredentialsSource = () => GivenCredentials | Promise<GivenCredentials>;
 
@@ -34,7 +34,7 @@ export interface Credentials {
   session?: CredentialsSource;
   /** Sent as metadata with each call. */
   call?: CredentialsSource;
-  /** Whether to send the credentials over connections that others may read. Default: false. */
+  /** Whether to send the credentials over connections that others may be able to read. Default: false. */
   unsealed?: boolean;
 }
 
@@ -79,7 +79,7 @@ export class KeptCredentials {
 
   async #ask(): Promise<Metadata> {
     try {
-      // Call the source after an await, so that a synchronous error becomes a rejection.
+      // The source is called after an await, so that a synchronous error becomes a rejection.
       await undefined;
       const { metadata, expiresAtMs } = await this.#source();
       // Check the names of the result. Otherwise a token under a wrong name would silently not be sent.

@@ -1,7 +1,7 @@
 /**
- * Makes `instanceof` work across two copies of this package, for example an ESM copy and one inside a bundle:
- * the prototype of each marked class carries a symbol that all copies share. The error classes use it,
- * because errors often reach code of another copy.
+ * Makes `instanceof` work across two copies of this package, for example an ESM copy and one inside a bundle.
+ * The prototype of each marked class has a symbol that all copies share. The error classes use it, because
+ * errors often reach code of another copy.
  */
 const marked = new WeakMap<object, symbol>();
 

@@ -9,9 +9,9 @@ import { unknownOf } from './unknown.ts';
 const nothing = new Uint8Array(0);
 
 /**
- * Returns whether `a` and `b` are equal messages: `bytes` by content, maps in any order, an absent field
- * without presence like its default. NaN equals NaN, so that a message equals its own copy; 0 equals -0. Kept
- * unknown fields are compared as bytes.
+ * Returns whether `a` and `b` are equal messages. `bytes` are compared by content, maps in any order, and an
+ * absent field without presence equals its default. NaN equals NaN, so that a message equals its own copy; 0
+ * equals -0. Kept unknown fields are compared as bytes.
  */
 export function equals<T, Init>(type: MessageType<T, Init>, a: Init, b: Init): boolean {
   return sameMessage(type as MessageType<object>, a as object, b as object);

@@ -142,8 +142,8 @@ export function isMap(value: unknown): value is { readonly [key: string]: unknow
 }
 
 /**
- * Returns whether a field's value would be left out of an encoding: the default of a field without presence,
- * an empty list or an empty map.
+ * Returns whether a field's value would be left out of an encoding. This holds for the default of a field
+ * without presence, for an empty list and for an empty map.
  */
 export function isUnset(field: Field, value: unknown): boolean {
   switch (field.presence) {

@@ -51,7 +51,7 @@ class LazyFileDescriptor implements FileDescriptor {
 /**
  * Makes the descriptor of one generated file, which calls this before anything else in it. `dependencies` and
  * `base64` are functions, because the text stands further down in the file and must cost nothing when the
- * module is loaded. `made` is the runtime revision that the file was generated for. Throws when the file
+ * module is loaded. `made` is the runtime revision for which the file was generated. Throws when the file
  * needs a later revision than this runtime has.
  */
 export function fileDescriptor(

@@ -5,7 +5,7 @@
 import { mismatch } from './error.ts';
 
 const floatMax = 3.4028234663852886e38;
-/** Numbers from here on round to infinity. It lies half a step beyond the largest float. */
+/** Numbers of at least this size round to infinity. It lies half a step beyond the largest float. */
 export const floatRoundsAway = 3.4028235677973366e38;
 
 /** Throws for a number that is too large for a float. Infinity and NaN are allowed. */

@@ -16,7 +16,7 @@ const ranges = {
 /** An integer type of at most 32 bits. */
 export type Narrow = keyof typeof ranges;
 
-/** Checks the range. `given` is the value that an error shows. */
+/** Checks the range. `given` is the value that an error text shows. */
 export function whole(value: number, scalar: Narrow, path: string, given: unknown = value): number {
   const [min, max] = ranges[scalar];
   if (!(Number.isInteger(value) && value >= min && value <= max))

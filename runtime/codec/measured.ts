@@ -1,6 +1,6 @@
 /**
- * Encodes a message whose `bound` is known. Code that has allocated memory of that size calls it, on the
- * thread of the call.
+ * Encodes a message whose upper bound of the size (`bound`) is known. Code that has allocated memory of that
+ * size calls it, on the thread of the call.
  */
 import { CodecError } from './error.ts';
 import type { Writer } from './memory/writer.ts';

@@ -69,12 +69,13 @@ export function copyList<V>(from: readonly V[] | undefined): V[] {
 type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;
 
 /**
- * Encodes into memory of its own from the start. The caller gets that memory if little of it remains unused.
+ * Encodes into memory of its own from the start. The caller gets that memory if only a little of it remains
+ * unused.
  */
 function encodeLarge<T, Init>(message: Init, core: Core<T, Init>): Uint8Array {
   writer.reset(nothing);
   const room = core.bound(message, writer);
-  // Do not clear the memory, because that would cost as much as writing it.
+  // The memory is not cleared, because that would cost as much as writing it.
   const memory = new Uint8Array(Buffer.allocUnsafeSlow(room).buffer);
   writer.reset(memory);
   try {
@@ -98,7 +99,7 @@ const tagOf = Object.getOwnPropertyDescriptor(
  * Buffers. Throws for anything else, which would be read as an empty message.
  */
 function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
-  // Do not use instanceof, because test runners have separate classes in the realm of each file.
+  // instanceof is not used, because test runners have separate classes in the realm of each file.
   if (tagOf?.call(bytes) === 'Uint8Array')
     return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   disown(bytes);
@@ -110,7 +111,7 @@ function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
   throw new TypeError(`${typeName}: decode takes a Uint8Array, got ${name}${remedy}`);
 }
 
-/** Throws for a transferred buffer. Its bytes are gone, which must not be mistaken for an empty message. */
+/** Throws for a transferred buffer. Its bytes are gone, and it must not be mistaken for an empty message. */
 function refuseDetached(bytes: Uint8Array, typeName: string): void {
   try {
     // This throws for a detached array, as every method of typed arrays does; `buffer.detached` does not

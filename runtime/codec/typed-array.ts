@@ -50,7 +50,7 @@ export const noArrays: { readonly [K in ArrayName]: InstanceType<(typeof arrays)
  */
 export function arrayOver<A extends ArrayBufferView>(of: ArrayClass<A>, bytes: Uint8Array): A {
   const size = of.BYTES_PER_ELEMENT;
-  // Do not use instanceof, because test runners have separate classes in the realm of each file.
+  // instanceof is not used, because test runners have separate classes in the realm of each file.
   if (!ArrayBuffer.isView(bytes) || bytes.BYTES_PER_ELEMENT !== 1)
     throw new TypeError(`${of.name}: takes the Uint8Array of a bytes field`);
   const { byteLength, byteOffset } = bytes;
@@ -100,7 +100,7 @@ export function hasArray(array: ArrayBufferView, of: ArrayClass, field: string):
 }
 
 /**
- * When decoding: returns a view of the memory in the cases in which a `bytes` field is a view. A value at an
+ * When decoding: returns a view of the memory wherever a `bytes` field would be a view. A value at an
  * unaligned position is copied.
  */
 export function readArray<A extends ArrayBufferView>(

@@ -30,10 +30,10 @@ export interface MessageType<T, Init = T> {
   /**
    * Writes the protobuf encoding at `at` and returns the end. Writes nothing at or behind `limit` (default:
    * the end of the writer's memory). Sets `writer.full` if there may not be enough room, by the rules of
-   * `bound`. Everything that was written is then meaningless. `bytes` values of at least `writer.gatherBytes`
-   * are left out and recorded in `writer` (position and value), so that memory · value · memory … is plain
-   * protobuf. Throws CodecError for values that do not fit their field, and for nesting over 100. Call
-   * `writer.reset()` before it; `depth` and `field` (for errors) are for generated code.
+   * `bound`. All written bytes are meaningless then. `bytes` values of at least `writer.gatherBytes` are left
+   * out and recorded in `writer` (position and value), so that memory · value · memory … is plain protobuf.
+   * Throws CodecError for values that do not fit their field, and for nesting over 100. Call `writer.reset()`
+   * before it; `depth` and `field` (for errors) are for generated code.
    */
   encodeTo(message: Init, writer: Writer, at: number, limit?: number, depth?: number, field?: string): number;
   /**

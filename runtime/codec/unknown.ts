@@ -9,7 +9,7 @@ import { noRoom, type Writer } from './memory/writer.ts';
 import { checkBytes } from './primitives/check.ts';
 
 /**
- * The part of a generated message that keeps unknown fields: tags and values, one field after the other,
+ * The part of a generated message that keeps unknown fields: tags and values, one field after another,
  * exactly as received.
  */
 export interface UnknownFields {

@@ -28,9 +28,10 @@ export interface RuntimeOptions {
   /** Time after which an unused registration ends. Default 10 s. */
   mrCacheIdleMs?: number;
   /**
-   * The memory of this thread that peers can access. `auto` (default): memory windows if the device has them,
-   * otherwise staging memory. `staging`: always staging memory. `shared`: all registered memory, for as long
-   * as a connection lasts. This is the fastest mode, and is only for trusted peers.
+   * How peers can access the memory of this thread. `auto` (default): through memory windows if the device
+   * has them, otherwise through staging memory. `staging`: always through staging memory. `shared`: directly
+   * in all registered memory, for as long as a connection lasts. This mode is the fastest, and is only for
+   * trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /**
@@ -60,7 +61,7 @@ export interface RuntimeOptions {
 
 export const runtimeRules: OptionRules = ownedBy('configure', {
   polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
-  // There is no default here, because shm and devices have different defaults (slotBytesOn).
+  // It has no default here, because shm and devices have different defaults (slotBytesOn).
   slotBytes: { kind: 'integer', range: { ...limits.slotBytes, default: undefined } },
   sendSlots: { kind: 'integer', range: limits.sendSlots },
   arenaBytes: { kind: 'integer', range: limits.arenaBytes },

@@ -1,7 +1,7 @@
 /**
  * Determines which fabrics a server or channel may use, and how verbs chooses its device. The options of the
- * server or channel come first, then the environment. client-handshake.ts and server-handshake.ts choose the
- * fabric for each connection.
+ * server or channel take precedence over the environment. client-handshake.ts and server-handshake.ts choose
+ * the fabric for each connection.
  */
 import { checkedValue, type OptionRule, type OptionRules } from '../core/options.ts';
 import { type Fabric, type FabricName, fabricNames, fabricRow } from '../fabrics.ts';
@@ -12,10 +12,10 @@ import * as verbsLimits from './verbs-limits.ts';
 
 export interface FabricOptions {
   /**
-   * The fabrics that connections may use. `auto` chooses shared memory when both processes are on one host
-   * (for two users or containers only over a unix socket), then RDMA devices if both sides have one,
-   * otherwise TCP. A name allows only that fabric. A list allows several fabrics, in order of preference.
-   * Default: the environment variable RDMA_RPC_FABRIC, else `auto`.
+   * The fabrics that connections may use. `auto` uses shared memory when both processes are on one host (for
+   * two users or containers only over a unix socket). Otherwise it uses RDMA devices if both sides have one,
+   * and TCP if not. A name allows only that fabric. A list allows several fabrics, in order of preference.
+   * Default: the environment variable RDMA_RPC_FABRIC, or `auto`.
    */
   fabric?: 'auto' | Fabric | readonly Fabric[];
   /** How the verbs fabric chooses its device and connects. */

@@ -31,22 +31,22 @@ export const feature = {
   /** Accepts messages in the aligned layout. */
   aligned: 4,
   /**
-   * Proves that the queue pairs of `attach` and `attached` are its own. Set only by a side that has a key for
-   * the proof.
+   * Proves that the queue pairs of `attach` and `attached` belong to the sender. Set only by a side that has
+   * a key for the proof.
    */
   bound: 8,
   /** Accepts messages in segments. */
   segments: 16,
   /**
    * Uses a credit pool on RDMA devices (docs/wire/calls.md §4). Every side offers it, even without such
-   * devices, because it allows the other side to share its receives.
+   * devices, because it allows the peer to share its receives.
    */
   creditPool: 32,
   /** Accepts short gather entries of a large request inline, in the frame itself. */
   inlineEntries: 64,
-  /** Can have a second session on the connection, in which the server makes the calls. */
+  /** The sender can have a second session on the connection, in which the server makes the calls. */
   reverse: 128,
-  /** Knows the frames by which a client requests a queue pair for remote memory. */
+  /** The sender knows the frames by which a client requests a queue pair for remote memory. */
   memory: 256,
 } as const;
 /** The features that this side has on every connection. */
@@ -120,7 +120,7 @@ export type Welcome = {
   readonly secret?: Uint8Array;
   /** The cipher that the server chose from the hello, if the session is sealed. */
   readonly cipher?: string;
-  /** GIDs (16 bytes) of the server's RDMA devices, if it takes several attaches for them (rails.ts). */
+  /** GIDs (16 bytes) of the server's RDMA devices, if it accepts several attaches for them (rails.ts). */
   readonly gids?: readonly Uint8Array[];
 };
 export type Refusal = {
@@ -144,7 +144,7 @@ export type Attached = {
   readonly address: Uint8Array;
   readonly proof?: Uint8Array;
 };
-/** Either side cannot use this fabric. The client then tries the next fabric. */
+/** The sender cannot use this fabric. The client then tries the next fabric. */
 export type Unreachable = { readonly type: 'unreachable'; readonly reason: string };
 /** The client's queue pair is connected too, so the session is up. */
 export type Ready = { readonly type: 'ready' };

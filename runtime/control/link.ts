@@ -19,8 +19,8 @@ const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBu
 const packr = new Packr(plain);
 const unpackr = new Unpackr(plain);
 /**
- * All links share this error, because its text is never shown and a server would otherwise create an error
- * for each session of the tcp fabric.
+ * All links share this error. Its text is never shown, and a server would otherwise create an error for each
+ * session of the tcp fabric.
  */
 const handedOver = new Error('a connection of a session');
 const passedOn = 'a connection that is passed on';
@@ -256,9 +256,9 @@ export class Link {
   }
 
   #dispatch(frame: Frame): void {
-    // A ping during a handshake is an error, like every other frame that is not awaited.
+    // During a handshake a ping is an error, like every other frame that is not awaited.
     if (frame.type === 'ping' && this.onFrame !== undefined) {
-      // Send no further answers to a peer that does not read them.
+      // A peer that does not read its answers gets no more of them.
       if (!this.duplex.writableNeedDrain) this.send({ type: 'pong' });
       return;
     }
@@ -276,9 +276,9 @@ export class Link {
   }
 
   /**
-   * Returns true when this link must not read the first bytes as a frame. Either they are not a frame, or the
-   * connection is passed on, or TLS is required. `bodyBytes` is the length of the frame, if the first bytes
-   * are a frame.
+   * Returns true when this link must not read the first bytes as a frame. This is the case when the bytes are
+   * not a frame, when the connection is passed on, and when TLS is required. `bodyBytes` is the length of the
+   * frame, if the first bytes are a frame.
    */
   #isNotRead(bodyBytes: number, handoff: Handoff): boolean {
     if (bodyBytes === connectMessageMagic) {
@@ -297,7 +297,7 @@ export class Link {
     return true;
   }
 
-  /** Continues within TLS. Neither a connect message nor TLS may follow there. */
+  /** Continues within TLS. Neither a connect message nor TLS may follow at this point. */
   #secure(secure: NonNullable<Handoff['secure']>, passOn: Handoff['passOn']): void {
     const { duplex } = this;
     this.#securing = true;
@@ -326,7 +326,7 @@ export class Link {
     );
   }
 
-  /** Stops reading, and puts back the bytes that were read. */
+  /** Stops reading, and returns the bytes that were read to the socket. */
   #release(duplex: Duplex): void {
     duplex.off('data', this.#onData).off('end', this.#onFinish).pause();
     duplex.unshift(this.#pending);
@@ -359,7 +359,7 @@ export class Link {
   /** Returns the error for callers that wait for frames. */
   #error(): Error {
     if (this.handedOver) return handedOver;
-    // A refusal that was read says more than the end of the connection that followed.
+    // A refusal that was read gives a better reason than the end of the connection that followed.
     const { refusal } = this;
     if (refusal !== undefined) return refused(refusal);
     const reason = this.#ended!;

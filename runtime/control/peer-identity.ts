@@ -31,8 +31,8 @@ const unknown = { uid: new Set([overflowDefault]), gid: new Set([overflowDefault
 let looked = false;
 
 /**
- * Returns the credentials without ids that the kernel could not express in this namespace, because no peer
- * may be admitted because of such an id.
+ * Returns the credentials without ids that the kernel could not express in this namespace, because such an id
+ * must not admit a peer.
  */
 export function knownOf({ pid, uid, gid }: PeerCredentials): Verified {
   if (!looked) {
@@ -55,7 +55,7 @@ export function ownIdentity(): Verified {
 }
 
 /**
- * A stream that is not a socket, but comes from another thread or from within the process. It has the
+ * A stream that is not a socket, because it comes from another thread or from within the process. It has the
  * verified identity of its peer as a property.
  */
 export interface Vouched {
@@ -63,8 +63,8 @@ export interface Vouched {
 }
 
 /**
- * Answers of the kernel. They describe the peer at the moment of connecting, so the kernel need not be asked
- * again (unix(7), SO_PEERCRED).
+ * Answers of the kernel. They describe the peer at the time of connecting, so the kernel does not have to be
+ * asked again (unix(7), SO_PEERCRED).
  */
 const asked = new WeakMap<Duplex, Verified>();
 

@@ -1,7 +1,7 @@
 /**
  * Chooses between several RDMA devices of this machine for one peer. Two hosts are often joined by several
  * networks ("rails"), each with a device of its own, and a device reaches only the peers of its network. Both
- * handshakes use this on their JS thread, when the GIDs of the peer are known.
+ * handshakes use this file on their JS thread, when the GIDs of the peer are known.
  */
 import { isIPv4 } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -55,8 +55,8 @@ export function railsOf(
 }
 
 /**
- * Returns the rails with the likely ones first: those whose network has one of these GIDs, then the one with
- * the address of this end of the sideband connection, then the others in the order of the devices.
+ * Returns the rails, with the likely ones first: the rails whose network has one of these GIDs, then the rail
+ * with the address of this end of the sideband connection, then the others in the order of the devices.
  */
 export function towards(
   rails: readonly Rail[],
@@ -124,6 +124,7 @@ export function gidsOfBlob(fabric: FabricName, blob: Uint8Array): Uint8Array[] |
 }
 
 /**
- * Number of attaches that a server takes beyond one for each fabric, since a client may try several devices.
+ * Number of attaches that a server accepts in addition to one for each fabric, because a client may try
+ * several devices.
  */
 export const moreAttaches = triesMax - 1;

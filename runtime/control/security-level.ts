@@ -40,7 +40,7 @@ const remedies: Readonly<Record<SecurityLevel, string>> = {
 };
 
 /**
- * Throws when the level of a session is lower than a side requires. `here` names that side in the error;
+ * Throws when the level of a session is lower than a side requires. `here` names that side in the error.
  * `missing` is the level that the session does not reach.
  */
 export function checkLevel(

@@ -14,8 +14,8 @@ import { loadNative, type VerbsReport } from '../native/native.ts';
  */
 const usable = new Set<string>();
 /**
- * Why other devices were not usable, and until when this answer is cached. A device may appear later, but a
- * new check for each connection took a twentieth of the connection's time.
+ * The reason why other devices were not usable, and the time until which this answer is cached. A device may
+ * appear later, but a new check for each connection would take a twentieth of the connection's time.
  */
 const missing = new Map<string, { readonly why: string; readonly untilMs: number }>();
 

@@ -19,14 +19,15 @@ export const verbsDeviceBytes = 64;
  */
 export const verbsConnectTimeoutMs = { default: 4_000, min: 1, max: 600_000 } as const;
 /**
- * A packet is resent when it is not acknowledged within 4.096 us * 2^n. 16 is 268 ms. With 14 (67 ms) all
- * retries were over after 0.47 s, but a bond that fails over to its other link may lose packets for a second.
+ * A packet is sent again when it is not acknowledged within 4.096 us * 2^n; 16 gives 268 ms. With 14 (67 ms)
+ * all retries were over after 0.47 s, but a bond that fails over to its other link may lose packets for a
+ * second.
  */
 export const verbsAckTimeout = { default: 16, min: 1, max: 31 } as const;
 /**
  * Number of resends before the session is lost. With this default and the default of `verbsAckTimeout`, the
- * loss is noticed after 1.9 s, or after 7.5 s on a device that waits four times as long, as InfiniBand's
- * specification allows. On some devices 7 means no limit.
+ * loss is noticed after 1.9 s. A device may wait four times as long, as InfiniBand's specification allows;
+ * the loss is then noticed after 7.5 s. On some devices 7 means no limit.
  */
 export const verbsRetryCount = { default: 6, min: 0, max: 7 } as const;
 /**

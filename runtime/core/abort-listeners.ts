@@ -35,8 +35,8 @@ class AbortListener {
   }
 
   handleEvent(): void {
-    // The loop runs over a copy, because each entry leaves the set when it is called, and may remove other
-    // entries. Entries that are added during the loop are not called.
+    // The loop runs over a copy. Each entry leaves the set when it is called, and may remove other entries.
+    // Entries that are added during the loop are not called.
     for (const one of [this.#one, ...(this.#others ?? [])])
       if (one !== undefined && (one === this.#one || this.#others?.has(one))) one.onAbort();
   }
@@ -53,7 +53,7 @@ export function listen(signal: AbortSignal, one: Abortable): void {
   let listener = listeners.get(signal);
   if (listener === undefined) {
     listener = new AbortListener();
-    // This call may throw, because the signal may come from another library.
+    // This call may throw, because another library may have made the signal.
     signal.addEventListener('abort', listener);
     listeners.set(signal, listener);
   }

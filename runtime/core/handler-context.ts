@@ -1,6 +1,6 @@
 /**
  * The context of a handler: everything that the handler receives besides its request. The handler passes its
- * context as an option to the calls that it makes, and interceptors see the context. The server's ServerCall
+ * context as an option to the calls that it makes. Interceptors also see the context. The server's ServerCall
  * implements this interface.
  */
 import type { ContextValues } from './context-values.ts';
@@ -11,7 +11,7 @@ import type { PeerInfo } from './peer.ts';
 export interface HandlerContext {
   /** `pkg.Service/Method` */
   readonly method: string;
-  /** The caller, with its verified identity and its unverified claims about itself. */
+  /** The caller: its verified identity, and its unverified claims about itself. */
   readonly peer: PeerInfo;
   /** Metadata sent by the client. */
   readonly metadata: Metadata;
@@ -30,12 +30,12 @@ export interface HandlerContext {
    */
   readonly signal: AbortSignal;
   /**
-   * Returns the time left in ms, at least 0, or undefined when the call has no time limit. Calls that are
-   * given this context end within the same limit.
+   * Returns the time left in ms, at least 0, or undefined when the call has no time limit. Calls that get
+   * this context end within the same limit.
    */
   timeoutMs(): number | undefined;
   /**
-   * Sends the header of a stream of responses now instead of with the first message. It has no effect for
+   * Sends the header of a stream of responses now instead of with the first message. It has no effect on
    * other methods, whose header is sent with the response.
    */
   sendHeader(): void;

@@ -32,8 +32,8 @@ async function* each(messages: Iterable<unknown>): AsyncGenerator<unknown> {
  * times.
  */
 export function iterableOfOne(message: unknown): AsyncIterable<unknown> {
-  // An interceptor may drop the iterable. Without this line, a rejection of the promise would then be
-  // unhandled.
+  // An interceptor may drop the iterable. Without this line, a rejection of the promise would be unhandled in
+  // that case.
   Promise.resolve(message).catch(() => undefined);
   return { [Symbol.asyncIterator]: () => one(message) };
 }

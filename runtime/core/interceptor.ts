@@ -1,7 +1,8 @@
 /**
- * Interceptors: functions around calls, with the same form for clients and servers. This file has the types
- * of interceptors, and combines several interceptors into one function. A client combines its interceptors
- * when it is made, a server when a service is added. Calls without interceptors do not use this file.
+ * Interceptors are functions around calls. They have the same form for clients and servers. This file has the
+ * types of interceptors, and combines several interceptors into one function. A client combines its
+ * interceptors when it is made, a server when a service is added. Calls without interceptors do not use this
+ * file.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { ContextValues } from './context-values.ts';
@@ -109,7 +110,7 @@ export type ChainedRequest<Call extends ChainedCall = ChainedCall> = RpcRequest 
 };
 
 /**
- * Carries out the call within all interceptors. It must be an async function, so that it never throws, and
+ * Carries out the call within all interceptors. It must be an async function, so that it never throws. It
  * must call `onFailure` before its promise rejects.
  */
 export type Innermost<Call extends ChainedCall> = (
@@ -121,8 +122,8 @@ const ignore = (): void => undefined;
 
 /**
  * Marks the rejection of a promise of `next` as handled. An interceptor may drop that promise, and an
- * unhandled rejection would end the process. Call this function only when the call has failed, because the
- * additional listener costs part of an error's stack: V8 follows a promise to the function that awaits it
+ * unhandled rejection would end the process. This function is called only when the call has failed, because
+ * the additional listener costs part of an error's stack: V8 follows a promise to the function that awaits it
  * only while the promise has a single listener. This function is called inside the function that returns the
  * promise, when the promise does not exist yet. The listener is therefore added one microtask later, before
  * Node looks for unhandled rejections.
@@ -154,7 +155,7 @@ function around(inner: Next): Next {
       return failed;
     }
     const call = request?.[chained];
-    // Most interceptors return the result of their own `next`, and then no further promise is needed.
+    // Most interceptors return the result of their own `next`. No further promise is needed then.
     if (call !== undefined && result === call.given) return result;
     const response = settled(result, () => handleLater(() => response));
     if (call !== undefined) call.given = response;

@@ -21,8 +21,8 @@ export interface Lease {
    */
   readonly bytes: Uint8Array;
   /**
-   * True after `release()` was called, or after the lease was lost as `into` of a call (see the guide,
-   * "Deadlines and cancelling").
+   * True after `release()` was called. Also true after a call lost the lease that it had as `into` (see the
+   * guide, "Deadlines and cancelling").
    */
   readonly released: boolean;
   /**
@@ -80,8 +80,8 @@ export class BlockLease implements Lease {
   }
 
   /**
-   * Returns an allocator for the `bytes` values of a short response. The values are copied into this memory,
-   * one behind the other, each at a multiple of 64 bytes.
+   * Returns an allocator for the `bytes` values of a short response. The values are copied into this memory
+   * one after another, each at a multiple of 64 bytes.
    */
   fill(): CopyOut {
     this.#used = 0;
@@ -100,7 +100,7 @@ export class BlockLease implements Lease {
     return this.#used !== 0;
   }
 
-  /** Notes that a handler of `method` uses the memory until the handler's call ends. */
+  /** Records that a handler of `method` uses the memory until the handler's call ends. */
   lendTo(method: string): void {
     markLent(this.#buffer, this, method);
   }
@@ -163,7 +163,7 @@ function leaseIn(value: unknown, depth = 0): BlockLease | undefined {
 
 /**
  * Keeps the memory of a request beyond its call, and returns the request. Without `keep`, the large `bytes`
- * values of a request become empty once its handler is done and the call has been answered. Memory that is
+ * values of a request become empty when its handler has ended and the call has been answered. Memory that is
  * kept is released by `leaseOf(request).release()`, or when the values are garbage-collected. `keep` also
  * accepts one of the request's `bytes` values. A request that owns all its bytes, as small requests do, is
  * returned unchanged. Throws FAILED_PRECONDITION when the call has ended.
@@ -174,7 +174,7 @@ export function keep<T extends object>(request: T): T {
   if (lease.released)
     throw new RpcError(
       Status.FAILED_PRECONDITION,
-      'keep: the memory of this request has been given back already; call keep(request) before its handler is done',
+      'keep: the memory of this request has been released already; call keep(request) before its handler ends',
     );
   lease.kept = true;
   return request;
@@ -190,8 +190,8 @@ export function blockLeaseOf(message: unknown): BlockLease | undefined {
 }
 
 /**
- * Returns the lease of the memory that a received message's large `bytes` fields are views of, or undefined
- * when the message has no lease, because a small message owns all its bytes.
+ * Returns the lease of the memory that a received message's large `bytes` fields are views of. Returns
+ * undefined when the message has no lease, because a small message owns all its bytes.
  */
 export function leaseOf(message: object): Lease | undefined {
   // Untyped callers may pass a value that is not an object.

@@ -1,7 +1,8 @@
 /**
  * Load reports of servers: the message `xds.data.orca.v3.OrcaLoadReport` in the trailer of a response, as
  * gRPC and Envoy send and read it (gRPC A51). Written by servers (server/report-load.ts), read by channels
- * with weighted round robin. Written by hand, since generated code is no part of the main entry point.
+ * with weighted round robin. The code is written by hand, because generated code is not part of the main
+ * entry point.
  */
 import { Buffer } from 'node:buffer';
 
@@ -24,7 +25,7 @@ export interface LoadReport {
   readonly eps?: number;
   /** Other figures of the application. */
   readonly namedMetrics?: Readonly<Record<string, number>>;
-  /** Share of the capacity as the application sees it; clients prefer it to `cpuUtilization`. */
+  /** Share of the capacity from the application's point of view; clients prefer it to `cpuUtilization`. */
   readonly applicationUtilization?: number;
 }
 

@@ -48,7 +48,7 @@ export class LimitedLog {
     this.#log = log;
   }
 
-  /** `peer` is the peer that the line is about, such as its address. */
+  /** `peer` is the peer that the line describes, such as its address. */
   write(line: string, peer: string): void {
     const now = Math.floor(clockMs() / 1000);
     if (now !== this.#second) {
@@ -71,11 +71,11 @@ export const warn: Log = (line) => warnings.write(line, '');
 const debug = debuglog('rdma-rpc');
 
 /**
- * Returns a function that logs which fabric was chosen. `skipped` says that a preferred fabric should have
+ * Returns a function that logs which fabric was chosen. `skipped` is true when a preferred fabric should have
  * connected and did not. The line is composed only when it is written.
  */
 export function fabricLog(log: Log | undefined): (line: () => string, skipped: boolean) => void {
-  // The line contains text from the other side, so it is reduced to one line.
+  // The line contains text from the other side, so it is cleaned to fit one line.
   if (log !== undefined) return (line) => guardedInRoot('the function `log`', () => log(oneLine(line())));
   return (line, skipped) => {
     if (skipped) warn(line());

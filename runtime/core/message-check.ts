@@ -1,8 +1,8 @@
 /**
  * Checks the first messages that the application sends for each method (a server's responses, a client's
- * requests) for values that would be silently dropped: properties that are not fields, and values that only
- * resemble a message. Such a mistake usually appears in the first messages, so a later message costs only one
- * comparison. A server's HandlerTable makes a check for each method, and so does a client.
+ * requests). It looks for values that would silently be dropped: properties that are not fields, and values
+ * that only resemble a message. Such a mistake usually appears in the first messages, so a later message
+ * costs only one comparison. A server's HandlerTable makes a check for each method, and so does a client.
  */
 import { type Field, fieldsOf, fieldValue } from '../codec/fields.ts';
 import type { MessageType } from '../codec/types.ts';
@@ -101,7 +101,7 @@ export class MessageCheck {
     try {
       found = mistakeIn(this.#type, message);
     } catch {
-      // The message has no schema, or cannot be inspected. The encoder will find what is wrong with it.
+      // The message has no schema, or cannot be inspected. The encoder will report what is wrong with it.
       this.left = 0;
       return;
     }

@@ -120,8 +120,8 @@ function write({ keys, values }: MetadataEntries, mark: string, at: number, limi
 
 /**
  * Returns the same entries with byte arrays that have no overridden properties. A `length` getter of the
- * application may do anything, including a call with metadata, and such a call must not happen while the
- * buffer is being written.
+ * application may do anything. It may even make a call with metadata, and such a call must not happen while
+ * the buffer is being written.
  */
 function withPlainBytes(entries: MetadataEntries): MetadataEntries {
   const { keys, values } = entries;
@@ -254,7 +254,7 @@ function isAt(bytes: Uint8Array, at: number, key: Uint8Array): boolean {
   return true;
 }
 
-/** Returns the first value of `key`, as a view; undefined when there is none. */
+/** Returns the first value of `key` as a view; undefined when the metadata has no such key. */
 export function firstValue(bytes: Uint8Array, key: Uint8Array): Uint8Array | undefined {
   const start = valueStart(bytes, key);
   return start < 0 ? undefined : bytes.subarray(start, valueEnd(bytes, start - 2));

@@ -49,9 +49,9 @@ function beginning(a: string, b: string): number {
 const editsMax = (word: string): number => (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3)));
 
 /**
- * Returns the known name that is called `word` in other libraries. Otherwise returns a known name that is few
- * edits away, with its words in this or another order, or a known name with a common prefix. Returns
- * undefined when no known name is similar, because a guess would mislead.
+ * Returns the known name that is called `word` in other libraries. Otherwise returns a known name that
+ * differs by only a few edits, with its words in this or another order, or a known name with a common prefix.
+ * Returns undefined when no known name is similar, because a guess would mislead.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const meant = elsewhere.get(word);

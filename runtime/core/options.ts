@@ -17,7 +17,7 @@ export interface Range {
 
 /** How each option is checked, by name. */
 export type OptionRule =
-  /** `hint` says how to write such a number. The error text shows it behind the range. */
+  /** `hint` explains how to write such a number. The error text shows it behind the range. */
   | { readonly kind: 'integer'; readonly range: Range; readonly hint?: string }
   /** A number that may have a fraction. */
   | { readonly kind: 'number'; readonly range: Range }
@@ -174,7 +174,7 @@ function byDefault(rule: OptionRule): unknown {
 /** Returns the class name of a value, such as `Map` or `Array`. */
 const kindOf = (value: object): string => Object.prototype.toString.call(value).slice('[object '.length, -1);
 
-/** Throws for a list or a Map. They have no option names, so their content would be silently ignored. */
+/** Throws for a list or a Map. They have no option names, so their content would silently be ignored. */
 function checkObject(what: string, given: unknown): asserts given is object {
   const isObject = typeof given === 'object' && given !== null;
   if (isObject && !(Symbol.iterator in given)) return;

@@ -12,9 +12,9 @@ export interface PeerInfo {
   /** The address from which the peer connected: `host:port`, or the address of the unix socket. */
   readonly address: string;
   /**
-   * The verified identity of the peer. It is the result of the server's `authenticate`, else the URI of the
-   * peer's certificate (such as a SPIFFE id), else `dns:NAME` or `subject:CN=…` or `ip:ADDRESS`. On unix
-   * sockets it has the form `uid:1000`. Undefined when nothing was verified.
+   * The verified identity of the peer. It is the result of the server's `authenticate`. Without such a
+   * result, it is the URI of the peer's certificate (such as a SPIFFE id), or else `dns:NAME`, `subject:CN=…`
+   * or `ip:ADDRESS`. On unix sockets it has the form `uid:1000`. Undefined when nothing was verified.
    */
   readonly identity: string | undefined;
   /** The peer's claims about itself, which are not checked. */
@@ -34,13 +34,13 @@ export interface PeerInfo {
 export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'>> & {
   /** The peer's certificate in DER, as it was received. */
   readonly certificate?: Uint8Array;
-  /** Why it may have no session, for the log. */
+  /** The reason why the peer may have no session, for the log. */
   readonly refused?: string;
   /** True when the refusal is not the peer's fault, because this side lacks the means to check the peer. */
   readonly unchecked?: boolean;
   /**
-   * The kind of the peer's sideband connection, when no third party can read or change its content. Absent
-   * for plain TCP.
+   * The kind of the peer's sideband connection, if no third party can read or change its content. Absent for
+   * plain TCP.
    */
   readonly transport?: 'tls' | 'unix' | 'process';
 };
@@ -77,7 +77,7 @@ export class KnownPeer implements PeerInfo {
     return this.#verified.transport !== undefined;
   }
 
-  /** Why it may have no session, for the log. */
+  /** The reason why the peer may have no session, for the log. */
   get refused(): string | undefined {
     return this.#verified.refused;
   }

@@ -21,7 +21,7 @@ export class RefusalWarnings {
     this.#warn = warn;
   }
 
-  /** `line` says which client was refused, and why. */
+  /** `line` names the client that was refused, and the reason. */
   add(line: string): void {
     if (this.#timer !== undefined) {
       ++this.#count;
@@ -34,8 +34,8 @@ export class RefusalWarnings {
   }
 
   /**
-   * Shows how many refusals there were since the last warning. After a minute without a refusal, the next
-   * refusal is shown at once.
+   * Shows how many refusals there have been since the last warning. After a minute without a refusal, the
+   * next refusal is shown at once.
    */
   sum(): void {
     if (this.#count === 0) {

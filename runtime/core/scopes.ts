@@ -4,7 +4,7 @@
  * call of another caller.
  *
  * Connections, timers and batches of events serve many calls. Without scopes, a function would see the stores
- * of the caller that made the first call, and might answer one user with the data of another. Therefore a
+ * of the caller that made the first call, and could answer one user with the data of another. Therefore a
  * function that belongs to a client's call runs in a scope that was captured when the call was made. Every
  * other function, including each handler, runs in the root scope, which has no stores.
  */
@@ -69,7 +69,7 @@ const isFrame = ({ description }: symbol): boolean => description === 'context_f
 /**
  * Returns whether stores are properties of `scope`, which depends on the runtime. Node has two
  * implementations of AsyncLocalStorage, and only the older implementation has the property `kResourceStore`.
- * Entering a store and checking would work on any runtime, but is the last resort: in Node 20 and 22, the
+ * Entering a store and checking would work on any runtime, but it is the last resort. In Node 20 and 22, the
  * first store of a process makes V8 run all promises with hooks from then on, even after the store is
  * disabled. These hooks take a tenth of the cost of a small call.
  */
@@ -99,8 +99,8 @@ function newRoot(): Scope {
 
 /** Calls `fn` without any store, and removes the stores that `fn` enters. */
 export function inRoot<T>(fn: (...given: never) => T, self?: unknown, first?: unknown, second?: unknown): T {
-  // There are strays when the current function runs in the root scope itself and has entered a store. A new
-  // root is then needed.
+  // There are such stores when the current function runs in the root scope itself and has entered a store. A
+  // new root is then needed.
   if (root === undefined || strays.length !== 0) root = newRoot();
   try {
     return runInAsyncScope.call(root, fn as unknown as (...given: unknown[]) => T, self, first, second) as T;
@@ -112,7 +112,7 @@ export function inRoot<T>(fn: (...given: never) => T, self?: unknown, first?: un
   }
 }
 
-/** Returns a scope without stores, for the functions of one handler, which run one after the other. */
+/** Returns a scope without stores, for the functions of one handler, which run one after another. */
 export function newScope(): Scope {
   return inRoot(() => new Scope());
 }

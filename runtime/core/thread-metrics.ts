@@ -15,8 +15,8 @@ export interface ThreadMetricsSource {
   /** The thread ids of the workers that run now. */
   readonly workers: readonly { readonly threadId: number }[];
   /**
-   * Resolves with the metrics of each worker that gave `listenInWorker` a `registry`. A worker that does not
-   * answer within a second is left out.
+   * Resolves to the metrics of each worker that passed a `registry` to `listenInWorker`. A worker that does
+   * not answer within a second is left out.
    */
   metrics(): Promise<readonly ThreadMetrics[]>;
 }

@@ -12,7 +12,7 @@ import type { HedgingOptions, RetryOptions } from './repeat-options.ts';
 export interface CallOptions {
   /**
    * Time limit in ms from now, including connecting and waiting. A finite number of at least 0. Default: the
-   * limit of the client or channel, else no limit.
+   * limit of the client or channel, or no limit if they have none.
    */
   timeoutMs?: number | undefined;
   /** Cancels the call, which then rejects with CANCELLED and the signal's reason as `cause`. */
@@ -24,7 +24,7 @@ export interface CallOptions {
   onTrailer?: ((trailer: Metadata) => void) | undefined;
   /**
    * The context of the handler that makes this call. The call then ends at the handler's deadline at the
-   * latest, and is cancelled when the handler's caller cancels or disconnects.
+   * latest. It is cancelled when the handler's caller cancels or disconnects.
    */
   context?: HandlerContext | undefined;
   /**
@@ -47,11 +47,11 @@ export interface CallOptions {
   /**
    * Memory for the response. All `bytes` fields of the response, large or small, become views of this lease,
    * each at a multiple of 64 bytes. If the call is cancelled and the server does not release the memory, the
-   * lease is lost: `released` is then true.
+   * lease is lost, and `released` becomes true.
    */
   into?: Lease | undefined;
   /**
-   * Chooses the result when a response does not fit `into`. With `error` (default), the call fails with
+   * What happens when a response does not fit `into`. With `error` (default), the call fails with
    * RESOURCE_EXHAUSTED after its handler has run, and the error says how much memory the response needs. With
    * `lease`, the response comes with a lease of its own, and `leaseOf(response)` differs from `into`.
    */
@@ -148,8 +148,8 @@ export interface MethodDefaults
    */
   readonly idempotent?: boolean | undefined;
   /**
-   * Interceptors around each call, the outermost first. The interceptors of the channel come first, then the
-   * ones for `*`, then the ones for the method.
+   * Interceptors around each call, the outermost first. The interceptors of the channel come first, then
+   * those for `*`, then those for the method.
    */
   readonly interceptors?: readonly Interceptor[] | undefined;
 }

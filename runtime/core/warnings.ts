@@ -47,7 +47,7 @@ export class AuthorizeFailed extends Error {
 }
 
 /**
- * Says which parts of an error were not sent to the caller, and why. The handler itself has not failed.
+ * Describes which parts of an error were not sent to the caller, and why. The handler itself has not failed.
  * `onHandlerError` is called with this error, too.
  */
 export class AnswerCut extends Error {
@@ -90,7 +90,7 @@ function kindOf(error: unknown): string {
 class Errors {
   /** How often each kind of error has occurred since it was last shown. */
   readonly again = new Map<string, number>();
-  /** Number of errors of kinds for which there was no room. */
+  /** Number of errors whose kinds could not be recorded because the table was full. */
   others = 0;
 }
 

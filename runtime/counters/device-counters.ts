@@ -1,7 +1,7 @@
 /**
- * Reads the counters that an RDMA device and its driver keep, from sysfs: packets that were lost, sent again
- * or marked on the way, which completions do not report. `rdma-rpc info`, `top` and the Prometheus adapter
- * use it. Files are read on Node's thread pool, because a driver may ask its firmware for a value.
+ * Reads the counters that an RDMA device and its driver keep, from sysfs. They count packets that were lost,
+ * sent again or marked on the way, which completions do not report. `rdma-rpc info`, `top` and the Prometheus
+ * adapter use it. Files are read on Node's thread pool, because a driver may ask its firmware for a value.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -26,7 +26,10 @@ const namesIn = (folder: string): Promise<readonly string[]> =>
     () => [],
   );
 
-/** Skip `lifespan`, which is not a counter: it says for how long the driver answers with the same values. */
+/**
+ * `lifespan` is skipped, because it is not a counter: it is the time for which the driver answers with the
+ * same values.
+ */
 async function countersIn(folder: string): Promise<Record<string, number>> {
   const names = (await namesIn(folder)).filter((name) => name !== 'lifespan');
   const read = async (name: string): Promise<[string, number]> => {

@@ -6,7 +6,7 @@
 import type { Stats } from '../native/stats.ts';
 import { type SecurityLevel, securityLevels } from '../security-levels.ts';
 
-/** The calls of a method, counted on one side. Times are those seen by this side. */
+/** The calls of a method, counted on one side. Times are measured on this side. */
 export interface MethodCounters {
   /** `package.Service/Method`, or its id when the page has no name for it. */
   readonly name: string;
@@ -58,7 +58,7 @@ export interface ContextCounters {
   readonly counters: Readonly<Partial<Stats>>;
   readonly sessions: readonly SessionCounters[];
   readonly methods: readonly MethodCounters[];
-  /** Upper bounds of the buckets of `methods`, in nanoseconds; the last bucket takes all longer calls. */
+  /** Upper bounds of the buckets of `methods` in nanoseconds; the last bucket takes all longer calls. */
   readonly bucketNs: readonly number[];
 }
 
@@ -204,7 +204,7 @@ function isLayout({ fabric, device, counters, sessions, methods }: Layout, pageB
 
 /**
  * Returns the upper bounds of the buckets. The first bucket has the calls shorter than one unit; `perOctave`
- * buckets follow for each power of two. Each bucket is at least one unit wide. Below `perOctave` units some
+ * buckets follow for each power of two. Each bucket is at least one unit wide. Below `perOctave` units, some
  * buckets cover the same times as the bucket before them, and stay empty.
  */
 function bounds({ buckets, perOctave, unitNs }: MethodTable): number[] {

@@ -1,8 +1,8 @@
 /**
  * Finds the processes that have counters pages, and reads the pages through the open descriptors under
- * /proc/PID/fd. The kernel gives a user access only to the user's own processes (root to all), and the pages
- * of a dead process are gone with the process. Reading costs the process that is read nothing; that process
- * may even be stopped. `rdma-rpc top` uses it.
+ * /proc/PID/fd. The kernel lets a user access only the user's own processes (and root all processes). The
+ * pages of a dead process disappear with it. Reading costs the other process nothing; that process may even
+ * be stopped. `rdma-rpc top` uses it.
  */
 import {
   closeSync,

@@ -9,11 +9,12 @@ const MiB = 1024 * 1024;
 export const registryPauseMs = { first: 100, max: 5_000 } as const;
 /** A watch that lasted this long counts as a success, so the pause after its end is the first one again. */
 export const steadyWatchMs = 5_000;
-/** Time limit of one request to a registry: a list of 1,000 endpoints takes far less. */
+/** Time limit of one request to a registry; a list of 1,000 endpoints takes far less. */
 export const registryTimeoutMs = 5_000;
 /**
- * Interval at which etcd is asked for a sign of life during a watch without changes, and the time after which
- * a missing answer ends the watch. etcd itself sends one every ten minutes.
+ * The first is the interval at which etcd is asked for a sign of life during a watch without changes. The
+ * second is the time after which a missing answer ends the watch. etcd itself sends a sign of life every ten
+ * minutes.
  */
 export const etcdSilenceMs = { ask: 10_000, max: 25_000 } as const;
 /**
@@ -35,7 +36,7 @@ export const watchSilenceMs = { default: 90_000, min: 100, max: 3_600_000 } as c
 export const watchSeconds = { mean: 240, jitter: 0.2 } as const;
 /** Number of EndpointSlices in a page of a list. A slice has at most 1,000 endpoints, mostly 100. */
 export const listPage = 250;
-/** Limit of the bytes of a page or of a line of a watch. 250 slices of 1,000 endpoints have less. */
+/** Limit of the bytes of a page, or of a line of a watch; 250 slices of 1,000 endpoints have fewer bytes. */
 export const apiBytesMax = 128 * MiB;
-/** Limit of pages of a list, because a faulty server might always have one more page. */
+/** Limit of the pages of a list, because a faulty server might never stop sending pages. */
 export const listPagesMax = 200;

@@ -59,9 +59,9 @@ class Watched implements Resolver {
   readonly #listeners = new Set<Listener>();
   /** Ends the watch; undefined while no channel watches. */
   #running: AbortController | undefined;
-  /** The last list; undefined before the first one. */
+  /** The last list; undefined before the first list has come. */
   #servers: Servers | undefined;
-  /** Why the source cannot be followed now; undefined when it can. */
+  /** The reason why the source cannot be followed now; undefined while it can be followed. */
   #fault: { readonly error: unknown } | undefined;
   /** Wakes callers of `resolve` that wait for the first list. */
   #waiting: (() => void)[] = [];
@@ -127,7 +127,7 @@ class Watched implements Resolver {
     }
   }
 
-  /** The list may be outdated now, so make the channels resolve again, which rejects. */
+  /** The list may be outdated now. The channels therefore resolve again, and `resolve` rejects. */
   #failed(error: unknown): void {
     const first = this.#fault === undefined;
     this.#fault = { error };

@@ -1,7 +1,7 @@
 /**
- * The arena of a loopback context: an ArrayBuffer for each block. Only memory that the application allocates
- * counts against `arenaBytes`. Messages take as much memory as they need, because both sides share one heap
- * and need no protection from each other. Used by LoopbackContext, on its JS thread.
+ * The arena of a loopback context, which has an ArrayBuffer for each block. Only memory that the application
+ * allocates counts against `arenaBytes`. Messages take as much memory as they need, because both sides share
+ * one heap and need no protection from each other. Used by LoopbackContext, on its JS thread.
  */
 interface Block {
   readonly bytes: number;
@@ -47,8 +47,8 @@ export class Blocks {
   }
 
   /**
-   * Returns the block's memory for the application. The memory is released with its last view, if it was not
-   * released before.
+   * Returns the block's memory for the application. The memory is released together with its last view, if it
+   * was not released before.
    */
   lend(block: number): ArrayBuffer {
     const buffer = this.memoryOf(block);
@@ -70,7 +70,7 @@ export class Blocks {
     const known = this.#blocks.get(block);
     if (known === undefined) return;
     ++known.references;
-    // Keep the buffer until JS has got the event that contains the block.
+    // The buffer is kept until JS has received the event that contains the block.
     known.held = this.memoryOf(block);
   }
 

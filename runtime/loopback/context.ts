@@ -1,9 +1,9 @@
 /**
  * An implementation of the native boundary (native.ts) in TypeScript, for channels within one process when
  * the addon cannot be loaded. The submissions of one end become events of the other end, in a later
- * event-loop iteration. Messages are encoded into slots and blocks, and decoded from them, by the same code
- * as with the addon. No data leaves the process, so no memory is registered or exposed, and credits have no
- * effect. boundary/contexts.ts creates it and uses it on its JS thread.
+ * event-loop iteration. The code that encodes messages into slots and blocks, and decodes them, is the same
+ * as with the addon. No data leaves the process, so memory is never registered or exposed, and credits have
+ * no effect. boundary/contexts.ts creates it and uses it on its JS thread.
  */
 import { flushEvery, gatherEntriesMax, sessionIndexMask, slotHeadBytes } from '../limits.ts';
 import {

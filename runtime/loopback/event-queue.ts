@@ -1,7 +1,7 @@
 /**
- * The events of a loopback context that JS has not got yet. JS gets them in batches, each in a separate
- * event-loop iteration, so that timers and sockets are served in between. Used by LoopbackContext, on its JS
- * thread.
+ * The events of a loopback context that JS has not received yet. JS receives them in batches. Each batch has
+ * a separate event-loop iteration, so that timers and sockets are served in between. Used by LoopbackContext,
+ * on its JS thread.
  */
 import { setImmediate } from 'node:timers';
 import { clockMs } from '../clock.ts';
@@ -16,8 +16,8 @@ const batchMax = 256;
 /** The owner of the queue, which is notified of each event. */
 export interface QueueOwner {
   /**
-   * Called when JS is about to get the event. Returns false for an event that has become meaningless, which
-   * JS then does not get.
+   * Called when JS is about to get the event. Returns false for an event that has become meaningless, so that
+   * JS does not receive it.
    */
   onDelivery(event: LoopbackEvent): boolean;
   /** Called when JS has handled the event. */
@@ -68,7 +68,7 @@ export class EventQueue {
   readonly #deliver = (): void => {
     this.#scheduled = false;
     if (this.#closed) return;
-    // Leave out events of kind 0, which were removed.
+    // Events of kind 0 are left out, because they were removed.
     const batch = this.#waiting
       .splice(0, batchMax)
       .filter((event) => event.kind !== 0 && this.#owner.onDelivery(event));

@@ -1,5 +1,5 @@
 /**
- * Events of a loopback context that JS has not got yet, and the words of native.ts into which they are
+ * Events of a loopback context that JS has not received yet, and the words of native.ts into which they are
  * written. Used by LoopbackContext, on its JS thread.
  */
 import { Ev, EvKind, receiveSlab, shortMessageSlots } from '../native/native.ts';
@@ -18,7 +18,7 @@ export const noSlot = -1;
 export const nowhere: Place = { slot: noSlot, metadataBytes: 0, block: 0, aligned: false, messageBytes: 0 };
 
 export interface LoopbackEvent {
-  /** The kind of the event, or 0 when the event was removed before JS got it. */
+  /** The kind of the event, or 0 when the event was removed before JS received it. */
   kind: number;
   readonly session: number;
   /** The call slot, the handle, the token, or the low word of a key, depending on the kind. */

@@ -46,7 +46,7 @@ export interface MessageHost
 /** The properties of a request, apart from its message. */
 type Request = Pick<LoopbackCall, 'slot' | 'confirmed' | 'replyBuffer' | 'replyBufferOnly'>;
 
-/** The words that both kinds of submissions have. */
+/** The properties that both kinds of submissions have. */
 interface Submitted {
   readonly op: number;
   /** The call slot, or the handle of the call that is answered. */

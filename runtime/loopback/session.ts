@@ -19,8 +19,8 @@ export interface LoopbackCall {
   /** The number of the call in the server's events and in the server's answer. */
   readonly handle: number;
   /**
-   * Whether the client gets the last event of the call only when the server has released the call's memory
-   * (docs/internals/decisions/calls.md).
+   * Whether the client receives the last event of the call only when the server has released the call's
+   * memory (docs/internals/decisions/calls.md).
    */
   readonly confirmed: boolean;
   /**
@@ -52,7 +52,7 @@ export class LoopbackSession {
   readonly number: number;
   readonly options: SessionOptions;
   state: 'connecting' | 'ready' | 'down' = 'connecting';
-  /** True once connectSession() was called for this end. */
+  /** True after connectSession() was called for this end. */
   dialled = false;
   peer: LoopbackSession | undefined;
   error = '';
@@ -79,7 +79,7 @@ export class LoopbackSession {
     return count;
   }
 
-  /** Connects to the other end. The session is up once connectSession() was called for both ends. */
+  /** Connects to the other end. The session is up after connectSession() was called for both ends. */
   connect(peer: LoopbackSession): void {
     this.dialled = true;
     this.peer = peer;
@@ -123,8 +123,8 @@ export class LoopbackSession {
 
   /**
    * Cancels a call on the client. The server gets the cancellation after all earlier events. A call that must
-   * be confirmed ends with the server's confirmation, or with an answer that is on its way. It ends at once
-   * if the server has not got its request yet. All other calls also end at once.
+   * be confirmed ends with the server's confirmation, or with an answer that is already on its way. It ends
+   * at once if the server has not received its request yet. All other calls also end at once.
    */
   cancel(slot: number, reason: number): void {
     const call = this.calls.get(slot);
@@ -171,7 +171,7 @@ export class LoopbackSession {
     this.state = 'down';
     this.error = reason;
     this.endedThere = endedThere;
-    // Both ends have the same calls. Only the client's JS waits for their end.
+    // Both ends have the same calls. Only the client's JS waits for the end of the calls.
     if (this.options.role === 'client') {
       for (const call of this.calls.values()) {
         if (call.answer !== undefined) continue;

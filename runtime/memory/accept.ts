@@ -1,6 +1,6 @@
 /**
- * The server's side of remote memory: accepts clients that ask for a queue pair. Each connection has one
- * queue pair at a time. `memoryOf` makes the server accept such clients, on the server's JS thread.
+ * The server's side of remote memory: accepts clients that ask for a queue pair. Each connection has at most
+ * one such queue pair at a time. `memoryOf` makes the server accept such clients, on the server's JS thread.
  *
  * | state      | event                    | reaction                                              |
  * |------------|--------------------------|-------------------------------------------------------|
@@ -38,7 +38,10 @@ class Accepting implements ConnectionMemory {
   /** Number of the last memory frame. */
   #number = -1;
   #asked: Memory | undefined;
-  /** Number of the last queue pair that the client has ended. The client need not be notified of that end. */
+  /**
+   * Number of the last queue pair that the client has ended. The server does not have to notify the client of
+   * that end.
+   */
   #endedThere = -1;
   #link: MemoryLink | undefined;
   #over: string | undefined;
@@ -146,8 +149,8 @@ const memoriesOf = new WeakMap<RpcServer, Memories>();
 
 /**
  * Makes `server` accept remote memory of its clients (connectMemory). Without this call, a server refuses
- * them. The option `authorize` of the server is asked for the method `rdma_rpc.Memory/Connect`. Throws when
- * it was already called for this server.
+ * them. The server asks its option `authorize` for the method `rdma_rpc.Memory/Connect`. Throws when it was
+ * already called for this server.
  */
 export function memoryOf(
   server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>,

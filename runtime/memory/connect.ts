@@ -1,6 +1,6 @@
 /**
- * The client's side of remote memory: asks the server for a queue pair, over the sideband of the channel's
- * connection. It runs on the JS thread of the channel.
+ * The client's side of remote memory: asks the server for a queue pair, over the sideband connection of the
+ * channel. It runs on the JS thread of the channel.
  */
 import { clientChannel } from '../client/channel.ts';
 import type { Channel } from '../client/channel-type.ts';
@@ -24,7 +24,10 @@ class Connecting implements ConnectionMemory {
   readonly #terms: MemoryTerms;
   #number = -1;
   #memory: MemoryLink | undefined;
-  /** Number of the last queue pair that the server has ended. The server need not be notified of that end. */
+  /**
+   * Number of the last queue pair that the server has ended. The client does not have to notify the server of
+   * that end.
+   */
   #endedThere = -1;
   /** The error with which the server has refused the last queue pair. */
   #refused: RpcError | undefined;
@@ -131,6 +134,6 @@ export async function connectMemory(channel: Channel, options: MemoryOptions = {
     link.memory = connecting;
   }
   const begun = connecting;
-  // Connect in the root context, because the connection serves all callers, not only this one.
+  // Connects in the root context, because the connection serves all callers, not only this one.
   return inRoot(() => begun.connect(checked));
 }

@@ -165,7 +165,7 @@ export class Exposures {
     // The exposure ended while the message was on its way.
     if (exposure === undefined) return undefined;
     if (message.kind === Kind.written) return this.#written(exposure, message);
-    if (!exposure.isLeaving) return 'has given back memory that was not taken back';
+    if (!exposure.isLeaving) return 'has released memory that was not revoked';
     this.#end(exposure, 'it was closed');
     return undefined;
   }
@@ -206,8 +206,8 @@ export class Exposures {
 
   /**
    * Throws for memory that cannot be taken from a peer. On shared memory the CPU of the peer writes the bytes
-   * itself. A peer that is stopped in the middle of a write, and does not end the write in time, writes on
-   * when it continues, unless the pages were replaced. Pages can be replaced only in memory of the device.
+   * itself. A peer may be stopped in the middle of a write and not finish it in time. When it continues, it
+   * writes on, unless the pages were replaced. Pages can be replaced only in memory of the device.
    */
   #checkPages(buffer: Registrable): void {
     const memory = ArrayBuffer.isView(buffer) ? buffer.buffer : buffer;
@@ -220,7 +220,7 @@ export class Exposures {
     throw refusal(Status.FAILED_PRECONDITION, text);
   }
 
-  /** Ask the peer early enough that it can answer in time. The rights end at the limit in any case. */
+  /** The peer is asked early enough to answer in time. The rights end at the limit in any case. */
   #expireIn(exposure: OpenExposure, limitMs: number): void {
     const withinMs = Math.min(this.#options.revokeMs, Math.ceil(limitMs / 2));
     const reason = `its ${limitMs} ms were over`;

@@ -16,7 +16,7 @@ export const memoryReceives = 64;
  */
 export const reservedCredits = 4;
 /**
- * Number of work requests of one side. It is as many chunks as keep a device busy, and few enough for any
+ * Number of work requests of one side. This number of chunks keeps a device busy, and is small enough for any
  * device.
  */
 export const memorySends = 256;
@@ -31,8 +31,8 @@ export const chunkBytes = 1 * MiB;
  */
 export const iterationBytes = 4 * MiB;
 /**
- * Each request counts as at least this number of bytes, so that many small requests leave room for calls,
- * too.
+ * Each request counts as at least this number of bytes, so that many small requests also leave room for
+ * calls.
  */
 export const requestBytesMin = 4 * KiB;
 /**
@@ -49,10 +49,13 @@ export const operationsMax = 65_536;
 export const exposures = { default: 1024, min: 1, max: 1_048_576 } as const;
 /**
  * Time in milliseconds in which a peer must finish its operations when memory is revoked. A live peer needs
- * one round trip for that. A peer that does not answer loses the memory too.
+ * one round trip to do that. A peer that does not answer loses the memory too.
  */
 export const revokeMs = { default: 1000, min: 1, max: 60_000 } as const;
 /** Milliseconds after which an exposure expires. The maximum is the longest delay of a timer. */
 export const expiresMs = { default: undefined, min: 1, max: 2 ** 31 - 1 } as const;
-/** Time in milliseconds for both sides to connect their queue pairs, which is more than any fabric takes. */
+/**
+ * Time limit in milliseconds within which both sides connect their queue pairs; it is longer than any fabric
+ * needs.
+ */
 export const memoryConnectMs = 10_000;

@@ -82,8 +82,8 @@ export class MemoryLink implements PeerMemory, QueueOwner {
   }
 
   /**
-   * Begins to connect the queue pair to the peer's, whose side is called `exposer` in handles. Returns
-   * whether that was possible.
+   * Begins to connect the queue pair to the queue pair of the peer, which is called `exposer` in handles.
+   * Returns whether that was possible.
    */
   join({ through, words }: Joining, address: Uint8Array, exposer: Uint8Array): boolean {
     this.#peer = exposer;
@@ -96,11 +96,11 @@ export class MemoryLink implements PeerMemory, QueueOwner {
       through === undefined ? [] : 'path' in through ? [through.path] : [through.host, through.port];
     this.#queue.join({ host, port, words }, address).then(
       () => {
-        // On iWARP, the side that has asked for the connection must send first.
+        // On iWARP, the side that has started the connection must send first.
         if (this.#role === 'client') this.#queue.say({ kind: Kind.hello, id: 0 });
       },
-      // Do not pass on the reason, because it concerns files and processes of this machine, which the client
-      // has named.
+      // The reason is not passed on, because it concerns files and processes of this machine, which the
+      // client has named.
       (error: unknown) =>
         this.end(
           this.#role === 'server'

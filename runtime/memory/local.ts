@@ -38,7 +38,7 @@ export class Local {
     return { bytes: region.bytes, close, [Symbol.dispose]: close };
   }
 
-  /** Notes memory that was allocated on the device of this queue pair. */
+  /** Records memory that was allocated on the device of this queue pair. */
   owns(buffer: ArrayBufferLike): void {
     this.#own.add(buffer);
   }
@@ -46,7 +46,7 @@ export class Local {
     return this.#own.has(buffer);
   }
 
-  /** Returns where these bytes are registered, or undefined when they have to be copied. */
+  /** Returns where these bytes are registered, or undefined when they must be copied. */
   find(bytes: Uint8Array): Place | undefined {
     const region = this.#regions.get(bytes.buffer);
     return region && { region, offset: bytes.byteOffset };

@@ -53,9 +53,9 @@ export interface Exposure extends AsyncDisposable {
    */
   readonly ended: Promise<string>;
   /**
-   * Revokes the rights, and resolves when they have ended. The peer may finish operations that it has begun.
-   * A peer that does not finish them within `revokeMs` loses the memory too, and also the queue pair if it
-   * continues.
+   * Revokes the rights, and resolves when they have ended. The peer may finish the operations that it has
+   * begun. A peer that does not finish them within `revokeMs` loses the memory too. If it continues after
+   * that, it also loses the queue pair.
    */
   close(): Promise<void>;
 }
@@ -80,8 +80,7 @@ export interface Remote {
    */
   write(from: ArrayBufferView, offset?: number): Promise<void>;
   /**
-   * Writes as `write` does, and then calls `onWritten` of the exposure with the number `immediate`, which has
-   * 32 bits.
+   * Writes as `write` does, and then calls `onWritten` of the exposure with the 32-bit number `immediate`.
    */
   writeWithImmediate(from: ArrayBufferView, offset: number, immediate: number): Promise<void>;
   /**
@@ -102,7 +101,7 @@ export interface LocalMemory extends Disposable {
   close(): void;
 }
 
-/** A handle as it arrives in a message, in the class of any generated code. */
+/** A handle as it arrives in a message, in the class that any generated code has for it. */
 export type Handle = Pick<RemoteMemory, 'exposer' | 'id'>;
 
 /** Remote memory between this side and one peer. It ends with the session. */

@@ -44,8 +44,8 @@ export interface Operation {
   refused(): Error | undefined;
   /**
    * Adds the operation's next request, with this number and these flags. `slot` is an offset in
-   * `queue.control` that belongs to the request. Returns undefined when the request has to wait for memory or
-   * a credit.
+   * `queue.control` that is reserved for the request. Returns undefined when the request has to wait for
+   * memory or a credit.
    */
   add(batch: SendBatch, wrId: number, flags: number, slot: number): Posted | undefined;
   /** True when all requests of the operation have been added. */
@@ -55,7 +55,7 @@ export interface Operation {
 
 export interface QueueOwner {
   onMessage(message: Required<Message>): void;
-  /** The queue pair has ended, but `operations` have not. */
+  /** The queue pair has ended, but the operations have not. */
   onEnd(reason: string): void;
 }
 
@@ -196,7 +196,7 @@ export class MemoryQueue {
   }
 
   #release(): void {
-    // Close the queue pair first, so that no request can reach the memory of a region that is closed.
+    // The queue pair is closed first, so that no request can reach the memory of a closed region.
     (this.#qp as OpenQueuePair | undefined)?.close();
     (this.control as MemoryRegion | undefined)?.close();
     (this.#cq as OpenCompletionQueue | undefined)?.close();
@@ -272,7 +272,7 @@ export class MemoryQueue {
       if (batch.length === room) return false;
       if (this.#budget <= 0) return false;
       const posted = operation.add(batch, this.#sequence, this.#flags(operation.order), this.#slot);
-      if (posted === undefined) return operation.isPosted; // This is true when the operation has failed.
+      if (posted === undefined) return operation.isPosted; // This is the case when the operation has failed.
       this.#count(posted);
     }
     return true;
@@ -353,7 +353,7 @@ export class MemoryQueue {
     this.#addReceive(index);
     this.#qp.postRecv(this.#receive);
     if (++this.#owed === creditsPerMessage) {
-      // The message must not wait behind messages that have no credit.
+      // This message must not wait behind messages that have no credit.
       this.#messages.unshift({ kind: Kind.credit, id: 0 });
       this.#schedule();
     }

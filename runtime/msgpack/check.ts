@@ -1,7 +1,7 @@
 /**
  * Checks MessagePack bytes of a peer before they are decoded: lengths, depth, kinds, texts, and the memory
- * that decoding will need. The decoder itself allocates memory for whatever a length says before it has seen
- * the elements, and it supports kinds of values that peers must not send. msgpack-type.ts uses it.
+ * that decoding will need. The decoder allocates memory for any length that a message states, before it has
+ * seen the elements. It also supports kinds of values that peers must not send. msgpack-type.ts uses it.
  */
 import { isUtf8 } from 'node:buffer';
 import { CodecError } from '../codec/error.ts';

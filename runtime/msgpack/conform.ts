@@ -109,7 +109,7 @@ function whatFits(field: Field, value: unknown, origin: Origin, path: string, de
 }
 
 /**
- * Returns the fields of `value`, except fields without presence that have their default value. Does not
+ * Returns the fields of `value`, without fields that have no presence and their default value. Does not
  * change `value`. Throws CodecError, with the field's full name, for a value that is missing or does not fit
  * its field. `name` is the field that contains the message.
  */

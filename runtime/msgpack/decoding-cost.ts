@@ -5,7 +5,7 @@
  */
 import { decodedBytesMax } from '../limits.ts';
 
-/** Bytes in V8's heap, as measured. Kinds that are not listed here need none. */
+/** Bytes in V8's heap, as measured. Kinds that are not listed here need no memory. */
 export const Cost = {
   object: 64,
   array: 48,

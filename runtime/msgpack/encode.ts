@@ -11,7 +11,7 @@ import { outOfLineMax, type Writer } from '../codec/memory/writer.ts';
 /** A position in a value, as a list of object keys and array indices. */
 export type Path = readonly (string | number)[];
 
-/** A large value that is sent behind the rest of the message. */
+/** A large value, which is sent behind the rest of the message. */
 export interface Lifted {
   readonly path: Path;
   readonly value: Uint8Array;
@@ -34,7 +34,7 @@ function stringBytes(text: string): number {
 }
 
 /**
- * Measures one message at a time. A getter of the message may make a call, and another object measures the
+ * Measures one message at a time. A getter of the message may make a call. Another object measures the
  * message of that call.
  */
 export class Measure {
@@ -112,7 +112,7 @@ export class Measure {
     let bytes = headBytes;
     for (const [key, field] of Object.entries(value)) {
       if (!isWellFormed(key)) this.#refuse('a key with half of a surrogate pair cannot be sent');
-      // Decoders rename this key, because of prototypes.
+      // Decoders rename this key to protect prototypes.
       if (key === '__proto__') this.#refuse('a key __proto__ cannot travel as MessagePack');
       bytes += stringBytes(key) + this.#at(key, field);
     }

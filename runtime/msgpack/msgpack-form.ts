@@ -1,6 +1,6 @@
 /**
  * Methods of a .proto whose messages are encoded as MessagePack (`option (rdma_rpc.preferred_codec) =
- * MSGPACK`). They have the same types as other methods, and the encoding of a service without a schema.
+ * MSGPACK`). They have the same types as other methods, and the same encoding as a service without a schema.
  * Generated code calls it when its module is loaded.
  */
 import { messageType } from '../codec/message.ts';

@@ -1,11 +1,11 @@
 /**
  * Messages without a schema: the codec for requests and responses of a service made by defineService.
- * msgpackr does the encoding. This file makes it a MessageType, so that large `Uint8Array`s are sent like
- * `bytes` fields of generated messages, and checks everything that a peer sends.
+ * msgpackr does the encoding. This file makes msgpackr a MessageType, so that large `Uint8Array`s are sent
+ * like `bytes` fields of generated messages. It also checks everything that a peer sends.
  *
- * On the wire a message is one MessagePack value. A message with large binaries consists of 0xc1 (which never
- * begins a value), the length of the following value as u32 in little-endian, the value [message with nil in
- * their places, [[path, length], ...]], and then the binaries.
+ * On the wire a message is one MessagePack value. A message with large binaries has four parts: 0xc1 (which
+ * never begins a value), the length of the next part as u32 in little-endian, the value [message with nil in
+ * their places, [[path, length], ...]], and the binaries.
  */
 import { Packr, Unpackr } from '#msgpackr';
 import { CodecError } from '../codec/error.ts';
@@ -25,7 +25,7 @@ const plain = {
   copyBuffers: true,
   // Allows objects of more than 65,535 fields, and makes the heads of small objects smaller.
   variableMapSize: true,
-  // Treat a field called toJSON like any other field.
+  // A field called toJSON is treated like any other field.
   useToJSON: false,
 } as const;
 // Both objects keep internal state between calls, but no data of one message reaches the next.
@@ -111,14 +111,14 @@ export function msgpackType<T>(typeName: string): MessageType<T, T> {
     encodeTo: (message: T, writer: Writer, at: number, limit: number = writer.bytes.length): number => {
       const lifted: Lifted[] = [];
       const apart = writer.gatherBytes !== Number.POSITIVE_INFINITY;
-      // Measure first, because measuring costs less than packing a large message that is then refused. With
-      // out-of-line binaries, `bound` has already been called.
+      // The value is measured first, because measuring costs less than packing a large message that is then
+      // refused. With out-of-line binaries, `bound` has already been called.
       const measure = new Measure(typeName);
       if (!apart && at + measure.of(message, writer) > limit) return noRoom(writer, at);
       const rest = apart || measure.odd ? lift(message, writer.gatherBytes, lifted) : message;
       if (lifted.length === 0) {
         const packed = pack(typeName, rest);
-        // A getter may return more now than it did for the measurement.
+        // A getter may return more now than it did when the value was measured.
         if (packed.byteLength > limit - at) return noRoom(writer, at);
         writer.bytes.set(packed, at);
         return at + packed.byteLength;

@@ -1,6 +1,6 @@
 /**
- * Finds the addon's binary: in this package, or near the bundle when a bundler has put this code into another
- * file. native.ts calls it once.
+ * Finds the addon's binary: either in this package or, when a bundler has put this code into another file,
+ * near the bundle. native.ts calls it once.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -18,7 +18,7 @@ const recipe =
 
 /** Returns the path of this file, or of the bundle that contains it. */
 function ownFile(): string | undefined {
-  // A CommonJS bundle has no import.meta.url, and in a webpack bundle it is a path of the build machine.
+  // A CommonJS bundle has no import.meta.url. In a webpack bundle it is a path of the build machine.
   const url = import.meta.url as string | undefined;
   if (url?.startsWith('file:') && existsSync(fileURLToPath(url))) return fileURLToPath(url);
   return typeof __filename === 'string' ? __filename : process.argv[1];
@@ -70,7 +70,7 @@ export function addonPath(): string {
   if (named === 'none')
     throw new Error(`rdma-rpc: there is no addon, as RDMA_RPC_ADDON is none; ${worksWithoutAddon}`);
   if (named !== undefined) {
-    // Make the path absolute, because dlopen searches the libraries of the system for a bare name.
+    // The path is made absolute, because dlopen searches the libraries of the system for a bare name.
     if (existsSync(named)) return resolve(named);
     throw new Error(`rdma-rpc: there is no file ${named}, which RDMA_RPC_ADDON names as the addon`);
   }

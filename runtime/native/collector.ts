@@ -1,16 +1,16 @@
 /**
- * Makes V8 collect garbage now. Node offers programs no function for that. But a context of `node:vm` has
- * such a function if it is created while a certain flag is set; test tools use this way, too. The function is
- * obtained when it is first needed, which takes 2 ms. Native code calls it when leased messages have been
- * dropped (native/binding/buffers/young_buffers.h). It is also called for dropped streams (connect), on any
- * JS thread.
+ * Makes V8 collect garbage now. Node offers programs no function for that. However, a context of `node:vm`
+ * has such a function if it is created while a certain flag is set. Test tools use the same method. The
+ * function is obtained when it is first needed, which takes 2 ms. Native code calls it when leased messages
+ * have been dropped (native/binding/buffers/young_buffers.h). It is also called for dropped streams
+ * (connect), on any JS thread.
  */
 /** Collects the whole heap, or only young objects, which were created a short while ago. */
 export type Collector = (what: 'all' | 'young') => void;
 
 /**
- * The flag belongs to the process. A thread that looks for its function at the same time may take the flag
- * away between the two steps of this one: 1 to 4 in 100 contexts of four busy threads had no function.
+ * The flag belongs to the process. Another thread that looks for its function at the same time may clear the
+ * flag between the two steps of this thread. With four busy threads, 1 to 4 in 100 contexts had no function.
  */
 const ATTEMPTS = 20;
 
@@ -18,7 +18,8 @@ function find(): Collector | undefined {
   const { Bun } = globalThis as { Bun?: { gc(now: boolean): void } };
   if (Bun !== undefined) return (what) => (what === 'all' ? Bun.gc(true) : undefined);
   try {
-    // Do not import these modules, so that programs that never need them do not load them.
+    // These modules are loaded here rather than imported, so that programs that never need them do not load
+    // them.
     const { setFlagsFromString } = process.getBuiltinModule('node:v8');
     const { runInNewContext } = process.getBuiltinModule('node:vm');
     // A program that was started with the flag keeps it.

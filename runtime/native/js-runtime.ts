@@ -17,15 +17,15 @@ export interface RuntimeNeeds {
   collected?: 'memory' | 'object';
 }
 
-/** The oldest tested versions. Older ones may end the process instead of throwing. */
+/** The oldest tested versions. Older versions may end the process instead of throwing. */
 const oldest = { bun: [1, 4], deno: [2, 9] } as const;
 
 /**
  * Returns the facts that a context must know about the JS runtime; for Node this is empty. Bun ends the
- * process in `uv_poll_init`, and Deno calls back from libuv without a handle scope, so a separate thread
- * waits in these runtimes. Deno reports the end of an ArrayBuffer only to finalizers of the object.
+ * process in `uv_poll_init`, and Deno calls back from libuv without a handle scope. In these runtimes a
+ * separate thread waits instead. Deno reports the end of an ArrayBuffer only to finalizers of the object.
  *
- * Throws an error of one sentence on a version that is too old.
+ * Throws a one-sentence error on a version that is too old.
  */
 export function contextNeeds(versions: NodeJS.ProcessVersions = process.versions): RuntimeNeeds {
   for (const [name, [major, minor]] of Object.entries(oldest)) {

@@ -5,7 +5,7 @@
  *
  * On the hot path, JS writes *submissions* into a shared Int32Array. Native code consumes all of them at
  * `flush()`, or when the JS callback that it has entered returns. Native code writes *events* into another
- * shared Int32Array and enters JS once per batch. Both sides allocate no objects, and both run on the same
+ * shared Int32Array and enters JS once per batch. Both sides allocate no objects. Both run on the same
  * thread, so plain loads and stores suffice. words.ts describes the words of submissions and events.
  */
 
@@ -85,8 +85,8 @@ export interface NativeContext {
    */
   readonly shortMessages: ArrayBuffer;
   /**
-   * Whether, on this fabric, a peer keeps access to the memory of large messages. Such a peer can write at
-   * any time to memory that it was once allowed to write.
+   * Whether a peer on this fabric keeps access to the memory of large messages. Such a peer can write, at any
+   * time, to memory that it was once allowed to write.
    */
   readonly peersKeepAccess: boolean;
   /** Maximum number of submissions that may be staged before a flush. */
@@ -97,26 +97,26 @@ export interface NativeContext {
   readonly path: string;
 
   /**
-   * Posts all staged submissions and wakes the pump. It is cheap, because it does not allocate. Call it after
+   * Posts all staged submissions and wakes the pump. It is cheap, because nothing is allocated. Call it after
    * about 16 staged submissions, and once per event-loop iteration.
    */
   flush(): void;
 
   /**
    * Creates a session: a queue pair in INIT with its receives posted. Throws an error with the name of the
-   * exceeded limit when that is not possible. The returned number is opaque (31 bits; its low 14 bits are
-   * unique among the live sessions) and is not reused while any code may still hold it.
+   * exceeded limit when that is not possible. The returned number is opaque: it has 31 bits, and its low 14
+   * bits are unique among the live sessions. It is not reused while any code may still hold it.
    */
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;
   /**
    * Connects the session to the peer's address blob. Returns '' when the session is connected or connecting.
    * A sessionUp or sessionDown event then reports the result, and calls may be submitted meanwhile. Otherwise
-   * returns why the session cannot connect; it is then useless and must be closed. For tcp, `host` (a numeric
-   * address) and `port` are the address of the passive side's server. For shm-fd, `host` is the path of that
-   * server's unix socket. `words` are this side's secret word and the peer's, 16 bytes each. On fabrics whose
-   * connection setup exchanges a message, this side sends its own word and accepts only a peer that sends the
-   * other word.
+   * returns the reason why the session cannot connect. Such a session is useless and must be closed. For tcp,
+   * `host` (a numeric address) and `port` are the address of the passive side's server. For shm-fd, `host` is
+   * the path of that server's unix socket. `words` are the secret words of this side and of the peer, with 16
+   * bytes each. On fabrics whose connection setup exchanges a message, this side sends its own word, and
+   * accepts only a peer that sends the peer's word.
    */
   connectSession(
     session: number,
@@ -126,10 +126,10 @@ export interface NativeContext {
     words?: Uint8Array,
   ): string;
   /**
-   * Returns the window of a session's receives that contains `slot` (`receiveWindow`), for all other receive
-   * slots. Offsets in events are counted from the start of the window. V8 counts the bytes of the window as
-   * external memory, so call this only when the window is needed. The buffer is detached after the session is
-   * closed.
+   * Returns the window of a session's receives that contains `slot` (`receiveWindow`), for receive slots
+   * other than those of short messages. Offsets in events are counted from the start of the window. V8 counts
+   * the bytes of the window as external memory, so this should be called only when the window is needed. The
+   * buffer is detached after the session is closed.
    */
   receiveWindow(session: number, slot: number): ArrayBuffer;
   /**
@@ -151,9 +151,9 @@ export interface NativeContext {
    */
   segmentedBytes(session: number): number;
   /**
-   * Takes a long slot for a request, or for the response to the handle `call`. Stage the slot like other
-   * slots, or return it with `releaseLongSlot`. Returns -1 when no long slot is free, or when a message that
-   * does not fit a slot must be submitted by submitBulk.
+   * Takes a long slot for a request, or for the response to the handle `call`. The slot must be staged like
+   * other slots, or returned with `releaseLongSlot`. Returns -1 when no long slot is free. Also returns -1
+   * when a message that does not fit a slot must be submitted by submitBulk.
    */
   takeLongSlot(session: number, call?: number): number;
   releaseLongSlot(slot: number): void;
@@ -195,10 +195,10 @@ export interface NativeContext {
   /**
    * For clients: cancels a call (reason: Reason.cancelled or Reason.deadline). The call's FAILED or SETTLED
    * event follows. It comes within the next batch if the call exposed no memory; otherwise it comes when the
-   * peer has released the memory, or after kSettleGraceNs (10 ms). In the last case the call slot and the
-   * memory of the call are pending release until RELEASED (only the slot where the fabric can revoke the
-   * memory). Returns how many bytes of this side's arena the call was waiting for, for its response, or 0
-   * when it was not waiting.
+   * peer has released the memory, or after kSettleGraceNs (10 ms). In the last case, the call slot and the
+   * memory of the call are pending release until RELEASED. Where the fabric can revoke the memory, only the
+   * slot is pending release. Returns how many bytes of this side's arena the call was waiting for to receive
+   * its response, or 0 when it was not waiting.
    */
   cancel(session: number, call: number, reason: number): number;
 
@@ -209,8 +209,8 @@ export interface NativeContext {
   want(session: number, call: number): void;
 
   /**
-   * Returns why the operating system refused memory to the last call that found none, or '' when a limit of
-   * this library was the cause.
+   * Returns the reason why the operating system refused memory to the last call that found none, or '' when a
+   * limit of this library was the cause.
    */
   refusal(): string;
   /**
@@ -238,8 +238,8 @@ export interface NativeContext {
   /** Returns the block that this ArrayBuffer belongs to, or 0. */
   blockOf(buffer: ArrayBuffer): number;
   /**
-   * Registers a buffer now, so that its first call need not register it. Returns '' on success, or why the
-   * registration was refused.
+   * Registers a buffer now, so that its first call does not have to register it. Returns '' on success, or
+   * why the registration was refused.
    */
   registerBuffer(key: number, buffer: ArrayBuffer): string;
   /**
@@ -289,10 +289,10 @@ export interface NativeModule extends NativeSockets {
   verbsRecords(): Record<string, Record<string, number>>;
   createContext(options: NativeOptions): NativeContext;
   /**
-   * Reports the RDMA devices with their ports, and tries them out, which takes a device some milliseconds. As
-   * a test, registers `neededBytes` on each device. A device that does not allow that cannot be used. Only
-   * devices that `device` names are tried out (default: all), until `enough` of them can be used (default:
-   * all of them). Devices that are not tried out have no capabilities.
+   * Reports the RDMA devices with their ports. It also tries to use them, which takes some milliseconds for
+   * each device. As a test, registers `neededBytes` on each device. A device that refuses this cannot be
+   * used. Only devices that `device` names are tried (default: all), until `enough` of them can be used
+   * (default: all of them). Devices that are not tried have no capabilities in the report.
    */
   verbsDevices(neededBytes: number, device?: string, enough?: number): VerbsReport;
   /**
@@ -307,7 +307,7 @@ export interface NativeModule extends NativeSockets {
    * empty when libcrypto is missing.
    */
   readonly ciphers: readonly string[];
-  /** Why this JS runtime cannot be used and what to do. Empty when it can be used. */
+  /** The reason why this JS runtime cannot be used, and the remedy. Empty when the runtime can be used. */
   readonly whyUnusable: string;
   /**
    * Returns the address of a buffer's memory. A double holds the address exactly, because only 48 bits are
@@ -341,7 +341,7 @@ let isMissing = false;
 export function loadNative(): NativeModule {
   if (loaded !== undefined) return loaded;
   const needs = contextNeeds();
-  // Do not use require(): bundlers would try to resolve the path, and webpack breaks the call.
+  // require() is not used, because bundlers would try to resolve the path, and webpack breaks the call.
   const module = { exports: {} };
   const path = addonPath();
   try {
@@ -365,9 +365,9 @@ export function loadNative(): NativeModule {
 }
 
 /**
- * Returns the addon, or undefined when it cannot be loaded, for code that can do without it. A failed attempt
- * is not repeated. Code that needs the addon calls `loadNative()`, which throws the reason when the addon
- * cannot be loaded.
+ * Returns the addon, or undefined when it cannot be loaded, for code that also works without it. A failed
+ * attempt is not repeated. Code that needs the addon calls `loadNative()`, which throws the reason when the
+ * addon cannot be loaded.
  */
 export function nativeIfLoads(): NativeModule | undefined {
   if (isMissing) return undefined;

@@ -10,17 +10,17 @@ export type Polling = 'adaptive' | 'busy' | 'event';
 /** How the verbs fabric chooses its device and connects. */
 export interface VerbsOptions {
   /**
-   * The name of the device, such as `mlx5_0`, a pattern such as `mlx5_*`, or a list of these with commas, of
-   * which the first usable device is taken. Default: the device that has `address`, otherwise the first
-   * usable device.
+   * The name of the device, such as `mlx5_0`, a pattern such as `mlx5_*`, or a list of these with commas. The
+   * first usable device that matches is used. Default: the device that has `address`, or the first usable
+   * device.
    */
   device?: string;
-  /** Default: the port with `address`, otherwise the first active port. */
+  /** Default: the port with `address`, or the first active port. */
   port?: number;
   /** Default: prefers RoCE v2 on IPv4, then RoCE v2 on IPv6, then RoCE v1. */
   gidIndex?: number;
   /**
-   * Index in the port's table of P_Keys, for connections over the sideband; rdma_cm finds the partition by
+   * Index in the port's table of P_Keys, for connections over the sideband; rdma_cm finds the partition
    * itself. Default 0.
    */
   pkeyIndex?: number;
@@ -30,7 +30,7 @@ export interface VerbsOptions {
   connect?: 'auto' | 'cm' | 'sideband';
   connectTimeoutMs?: number;
   /**
-   * A packet is resent when it is not acknowledged within 4.096 us * 2^ackTimeout. Default 16, which is
+   * A packet is sent again when it is not acknowledged within 4.096 us * 2^ackTimeout. Default 16, which is
    * 268 ms.
    */
   ackTimeout?: number;
@@ -100,10 +100,10 @@ export interface NativeOptions extends RuntimeNeeds {
 }
 
 export interface SessionOptions {
-  /** Who makes the calls of the session: this side as its client, or the peer. */
+  /** The side that makes the calls of the session: this side as its client, or the peer. */
   role: 'client' | 'server';
   /**
-   * Whether this side asks the fabric for the connection, which exactly one of the two sides must do.
+   * Whether this side starts the connection on the fabric, which exactly one of the two sides must do.
    * Default: true for the client.
    */
   active?: boolean;
@@ -118,8 +118,8 @@ export interface SessionOptions {
    */
   callSlots?: number;
   /**
-   * Whether to use a credit pool, when the peer does so too. Both sides then begin with few credits and get
-   * more on demand, so that receives may be shared with other sessions.
+   * Whether to use a credit pool, if the peer also uses one. Both sides then begin with few credits and get
+   * more on demand, so that sessions may share receives.
    */
   creditPool?: boolean;
   /** Largest message that this side accepts, in bytes. */

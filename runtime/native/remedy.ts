@@ -13,7 +13,10 @@ export interface Host {
   readonly arch?: NodeJS.Architecture;
 }
 
-/** Returns why no addon loads, the remedy, and the part of the package that works without the addon. */
+/**
+ * Returns the reason why no addon loads, the remedy, and the part of the package that works without the
+ * addon.
+ */
 export function whyNoAddon(what: string, host: Host): string {
   return `rdma-rpc: ${what}; ${whoForbids() ?? remedyOn(host)}; ${worksWithoutAddon}`;
 }

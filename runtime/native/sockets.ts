@@ -1,6 +1,6 @@
 /**
- * The addon's functions for the sockets of the sideband and for the lock files beside them. They are part of
- * native.ts. The control layer uses them, on its JS thread.
+ * The addon's functions for the sockets of sideband connections and for the lock files beside them. They are
+ * part of native.ts. The control layer uses them, on its JS thread.
  */
 
 /** The result of lockFile(), which is opaque to JS. */
@@ -8,9 +8,9 @@ export type FileLock = object;
 
 export interface NativeSockets {
   /**
-   * Hands an accepted connection to the tcp session that it is for, whichever thread the session runs on.
-   * `fd` is the descriptor of the connection, which is duplicated. `connectMessage` is the message with which
-   * the connection began. Returns '' on success, or why the connection was refused.
+   * Hands an accepted connection to its tcp session, whichever thread the session runs on. `fd` is the
+   * descriptor of the connection, which is duplicated. `connectMessage` is the message with which the
+   * connection began. Returns '' on success, or why the connection was refused.
    */
   handOff(fd: number, connectMessage: Uint8Array): string;
   /**
@@ -25,13 +25,13 @@ export interface NativeSockets {
    */
   guardListener(name: string): boolean;
   /**
-   * For other kernels: returns a descriptor that leads to the connection `fd` through a thread that passes on
-   * bytes but no descriptors, or a negative errno.
+   * For other kernels: returns a descriptor that leads to the connection `fd` through a thread. The thread
+   * passes on bytes but no descriptors. Returns a negative errno on failure.
    */
   relayBytes(fd: number): number;
   /**
-   * Connects to a unix socket in such a way that descriptors cannot be received. With `relayed` the relay
-   * thread keeps them away, otherwise the kernel does. Returns the descriptor, or a negative errno.
+   * Connects to a unix socket in such a way that descriptors cannot be received. With `relayed`, the relay
+   * thread keeps descriptors away; otherwise the kernel does. Returns the descriptor, or a negative errno.
    */
   dialUnix(path: string, relayed: boolean): number;
   /**

@@ -48,7 +48,7 @@ export interface Stats {
   mrHits: number;
   mrMisses: number;
   mrEvictions: number;
-  /** The part of the misses whose registration another thread made. */
+  /** The misses whose registration was made by another thread; they are a part of all misses. */
   mrBackground: number;
   mrBytes: number;
   arenaBytes: number;

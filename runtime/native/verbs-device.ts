@@ -6,7 +6,7 @@
 import type { VerbsOptions } from './options.ts';
 import type { VerbsCapabilities } from './verbs-report.ts';
 
-/** Why native code refused a call: `cause` is a position in `causes` (runtime/verbs/errors.ts). */
+/** The reason why native code refused a call; `cause` is a position in `causes` (runtime/verbs/errors.ts). */
 export interface NativeRefusal {
   readonly cause: number;
   readonly text: string;
@@ -19,7 +19,7 @@ export interface NativeOpenOptions {
   readonly duplicatePpm?: number;
   readonly host?: string;
   /**
-   * For tcp: the listener of a server accepts connections and hands them over, so this device has no listener
+   * For tcp: a server's listener accepts the connections and hands them over, so this device has no listener
    * of its own.
    */
   readonly handedOver?: boolean;
@@ -95,8 +95,8 @@ export interface NativeVerbsDevice {
   closeQp(qp: number): void;
   address(qp: number): Uint8Array | NativeRefusal;
   /**
-   * Begins to connect. `host` and `port` (or a path, without a port) replace the place to dial that the
-   * address contains. `words` are those of NativeContext.connectSession.
+   * Begins to connect. `host` and `port` (or a path, without a port) replace the destination that the address
+   * contains. `words` are those of NativeContext.connectSession.
    */
   connect(
     qp: number,
@@ -124,7 +124,7 @@ export interface NativeVerbsDevice {
   drive(cq: number): boolean;
   /**
    * Calls `callback` once when the next completion arrives. Returns false when a completion may already be
-   * there, and a text when the event loop cannot wait.
+   * there, and a text with the reason when the event loop cannot wait.
    */
   arm(cq: number, callback: () => void, solicitedOnly: boolean): boolean | string;
   counters(): { readonly queuePairs: number; readonly memoryRegions: number; readonly memoryBytes: number };

@@ -16,7 +16,7 @@ export interface VerbsPort {
   lid: number;
   gids: VerbsGid[];
 }
-/** The capabilities of a device, tested by use if that is possible. */
+/** The capabilities of a device, determined by using the device if that is possible. */
 export interface VerbsCapabilities {
   maxInline: number;
   maxSge: number;
@@ -55,8 +55,8 @@ export interface VerbsCapabilities {
   /** Whether READs place their data in memory that the peer may write (iWARP). */
   readsLandInStaging: boolean;
   /**
-   * Promises of the device's driver that the driver does not keep, and limits that all processes share. Each
-   * note is a sentence.
+   * Properties that the device's driver promises and does not provide, and limits that all processes share.
+   * Each note is a sentence.
    */
   notes: readonly string[];
 }

@@ -76,9 +76,9 @@ export const Ev = {
   /** EVICTED: the high word of the buffer's key. */
   keyHigh: 3,
   /**
-   * Where the message is; 0 when there is none. Above 0: in the arena block of that number, one reference to
-   * which now belongs to JS. -1: in the receive slot. -2: in `reassembledMessages`, with the metadata in the
-   * receive slot.
+   * The location of the message; 0 when there is no message. Above 0: the message is in the arena block with
+   * that number, and one reference to the block now belongs to JS. -1: it is in the receive slot. -2: it is
+   * in `reassembledMessages`, with the metadata in the receive slot.
    */
   region: 4,
   /**
@@ -99,12 +99,13 @@ export const Ev = {
   reason: 8,
   /**
    * SETTLED: the size of a response for which the server got no memory, when the call itself is the cause.
-   * The cause is `submitReplyBufferOnly`, or a request that holds most of the arena. In other cases it is 0.
+   * The call is the cause in two cases: it was submitted with `submitReplyBufferOnly`, or its request holds
+   * most of the arena. In all other cases the word is 0.
    */
   refusedBytes: 8,
   /** Byte offset of the metadata in the memory of the receive slot. */
   metadataOffset: 9,
-  /** SETTLED, FAILED: whether the handler can have run. 0: no; 1: maybe; 2: yes. */
+  /** SETTLED, FAILED: whether the handler may have run. 0: no; 1: maybe; 2: yes. */
   processed: 10,
   /** REQUEST, PART_WAITS: 1 for a part of a stream, otherwise 0. */
   part: 10,
@@ -130,7 +131,10 @@ export const EvKind = {
   failed: 3,
   /** For servers: the client has cancelled the call. If JS submits a response, the response is dropped. */
   cancelled: 4,
-  /** The memory of a bulk submission (`token`) is no longer in use. Drop the references to its buffers. */
+  /**
+   * The memory of a bulk submission (`token`) is no longer in use. JS then drops the references to the
+   * message's buffers.
+   */
   sent: 5,
   /**
    * The session has ended; `sessionError(session)` says why. The event is sent exactly once, after the last
@@ -147,7 +151,7 @@ export const EvKind = {
    */
   sessionUp: 9,
   /**
-   * A large message of a stream waits until the application wants it, because the memory for speculative
+   * A large message of a stream waits until the application needs it, because the memory for speculative
    * fetching is used up. For servers, `call` is the handle of the request (`want` it, or answer it without
    * reading); its metadata is available as in a REQUEST. For clients, `call` is the call slot of the request
    * that the message answers.
@@ -174,7 +178,9 @@ export const EvKind = {
 export const PendingRelease = {
   /** The call slot, until RELEASED. */
   slot: 1,
-  /** The reply buffer. The peer may still write to it, so it must be taken away from the application. */
+  /**
+   * The reply buffer. The peer may still write to the memory, so it must be taken away from the application.
+   */
   replyBuffer: 2,
 } as const;
 /** The `region` of a message that lies in its receive slot, and of a message that came in segments. */

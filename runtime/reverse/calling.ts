@@ -117,7 +117,7 @@ export class Calling implements ConnectionCalls {
     try {
       answer = half.accept(frame);
     } catch (error) {
-      // The queue pair does not belong to the client of the handshake, so end the connection.
+      // The queue pair does not belong to the client of the handshake, so the connection ends.
       this.#connection.close(controlText(textOf(error)));
       return;
     }

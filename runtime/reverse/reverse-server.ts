@@ -51,10 +51,11 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
       this.#succeed = resolve;
       this.#fail = reject;
     });
-    // Avoid an unhandled rejection in applications that do not use `ready`.
+    // This avoids an unhandled rejection in applications that do not use `ready`.
     this.ready.catch(() => undefined);
     if (this.#channel.closed) this.onClosed();
-    // Run in the root context, because the object serves all callers, not only the caller of this function.
+    // The loop runs in the root context, because the object serves all callers, not only the caller of this
+    // function.
     else if (!inRoot(() => this.#channel.serve(this))) {
       this.#closed = true;
       const text =
@@ -113,7 +114,7 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
     try {
       this.#servings.add(new Serving(link, second.open(), this));
     } catch {
-      // This side has no room for another session now, so try again later.
+      // This side has no room for another session now, so it tries again later.
       this.#later(link);
     }
   }

@@ -30,13 +30,13 @@ export interface ServingOwner {
   /** Called when the server can make calls. */
   onServed(): void;
   /**
-   * Called when all resources are released. `isFinal` says that the server will never make calls to this
+   * Called when all resources are released. `isFinal` is true when the server will never make calls to this
    * client.
    */
   onOver(serving: Serving, error: RpcError, isFinal: boolean): void;
 }
 
-/** Status codes by which a server says that another attempt would fail, too. */
+/** Status codes with which a server refuses when another attempt would fail, too. */
 const final: readonly number[] = [Status.UNIMPLEMENTED, Status.PERMISSION_DENIED];
 
 export class Serving implements ConnectionServing, ServerSessionListener {
@@ -122,7 +122,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
       const why = this.#half.dial(frame);
       if (why !== '') context.sessions.close(target.session, why);
     } catch (error) {
-      // The queue pair does not belong to the server of the handshake, so end the connection.
+      // The queue pair does not belong to the server of the handshake, so the connection ends.
       this.link.close(controlText(textOf(error)));
     }
   }

@@ -1,7 +1,7 @@
 /**
- * Admission control: decides which requests of a session are run. It decides before a request is decoded, so
- * that a flood costs little and rejected callers can try another server at once. It covers unary calls and
- * streams. Owned by a ServerSession, on the JS thread of the session.
+ * Admission control: decides for each request of a session whether the request is run. It decides before a
+ * request is decoded, so that a flood costs little and rejected callers can try another server at once. It
+ * covers unary calls and streams. Owned by a ServerSession, on the JS thread of the session.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -41,13 +41,13 @@ export class AdmissionControl {
     this.#account = account;
   }
 
-  /** Rejects all calls after the first `last` calls, which go on. */
+  /** Rejects all calls after the first `last` calls. The first `last` calls continue. */
   rejectAfter(reason: string, last: number): void {
     this.#closed = reason;
     this.#last = last;
   }
 
-  /** Counts the bytes of the event at `at` without any other check. */
+  /** Counts the bytes of the event at `at`, without any other check. */
   came(at: number): void {
     this.#account?.spend(this.#bytesOf(at));
   }

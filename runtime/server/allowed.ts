@@ -13,8 +13,8 @@ import type { KnownPeer, PeerInfo } from '../core/peer.ts';
 import { controlTextBytes } from '../limits.ts';
 
 /**
- * Option `allow`. A peer is accepted when one of these properties matches. A property of the peer that is not
- * known never matches.
+ * Option `allow`. A peer is accepted when one of these properties matches. A property that is unknown for the
+ * peer never matches.
  */
 export interface AllowedPeers {
   /** Ids of users at the other end of a unix socket. */
@@ -31,7 +31,7 @@ export interface CheckedAllowedPeers {
   readonly identity: readonly string[] | undefined;
 }
 
-/** The error that refuses a client. The client gets the message; the log also gets the reason. */
+/** The error that refuses a client. The client gets the message; the log also contains the reason. */
 export class NotAdmitted extends RpcError {
   readonly reason: string;
 

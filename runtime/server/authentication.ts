@@ -50,8 +50,8 @@ export class Authentication {
       this.#enter(attempt, link);
       return undefined;
     }
-    // Check the limit of the address first, so that the application is not called for a connection that is
-    // refused anyway.
+    // The limit of the address is checked first, so that the application is not called for a connection that
+    // is refused anyway.
     this.#checkRoom(peerAddress(link.duplex));
     const authenticate = this.#authenticate;
     const asked = inRoot(() => authenticated(authenticate, peer, hello));

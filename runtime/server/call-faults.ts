@@ -7,8 +7,8 @@ import { Status, type StatusCode } from '../core/errors/status.ts';
 import { textOf } from '../core/foreign.ts';
 
 /**
- * Why a request is not run. It is not an Error, because a server may make many refusals and their stacks are
- * not needed.
+ * The reason why a request is not run. It is not an Error, because a server may make many refusals and their
+ * stacks are not needed.
  */
 export interface Refusal {
   readonly status: StatusCode;
@@ -36,7 +36,7 @@ export const unknownMethod = (missing: string): Refusal => ({ status: Status.UNI
 /** The refusal of parts of a stream that break the protocol. */
 export const broken = (path: string, rule: string): Refusal => refusal(Status.INTERNAL, path, rule);
 
-/** The text for a request that cannot be decoded. It follows the path of the method. */
+/** The text for a request that cannot be decoded. The text follows the path of the method. */
 export const undecodableRequest = (cause: unknown): string =>
   `the request cannot be decoded: ${textOf(cause)}`;
 

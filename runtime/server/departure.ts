@@ -1,7 +1,7 @@
 /**
- * The beginning of a server's shutdown: its listeners are called, and the server goes on as before until the
- * promises that they return have settled, such as that of taking the server out of a registry. Owned by a
- * server, on its JS thread, or by a worker group, on the main thread.
+ * The beginning of a server's shutdown. The server calls its listeners, and continues to serve until the
+ * promises that they return have settled. Such a promise may stand for the removal of the server from a
+ * registry. Owned by a server, on its JS thread, or by a worker group, on the main thread.
  */
 import { guardedInRoot } from '../core/foreign.ts';
 import { inRoot } from '../core/scopes.ts';
@@ -12,7 +12,7 @@ const what = 'a listener of onShutdown';
 export class Departure {
   /** True from the call of `begin` on. */
   begun = false;
-  /** True once clients may be told that the server is shutting down. */
+  /** True when clients may be told that the server is shutting down. */
   over = false;
   /** Settles as the promise of `end` does. */
   readonly ended: Promise<void>;
@@ -28,13 +28,16 @@ export class Departure {
     this.ended = inRoot(pending);
   }
 
-  /** Listeners that come after the beginning are called at once, and not awaited. */
+  /** Listeners that are added after the beginning are called at once, and their promises are not awaited. */
   add(listener: () => unknown): void {
     if (this.begun) guardedInRoot(what, listener);
     else this.#listeners.push(listener);
   }
 
-  /** Calls the listeners, then `end`: before it returns when none of them has returned a promise. */
+  /**
+   * Calls the listeners, and then `end`. When no listener has returned a promise, `end` is called before this
+   * function returns.
+   */
   begin(graceMs: number, end: () => Promise<void>): void {
     this.begun = true;
     const awaited = this.#call();

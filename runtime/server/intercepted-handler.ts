@@ -1,6 +1,6 @@
 /**
- * Wraps a handler in interceptors. The result is a handler again, so the rest of the server need not know
- * about interceptors. Used by `server.add` for services with interceptors.
+ * Wraps a handler in interceptors. The result is a handler again, so the rest of the server does not have to
+ * know about interceptors. Used by `server.add` for services with interceptors.
  */
 
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
@@ -33,8 +33,8 @@ type HandledRequest = ChainedRequest<HandledCall>;
 
 /**
  * A getter that creates the signal when an interceptor reads it, so that calls without such an interceptor do
- * not pay for a signal. It is an own property of the request, because copies (`{ ...request }`) contain only
- * own properties. All requests share one function, because V8 would create a hidden class for each further
+ * not create one. It is an own property of the request, because copies (`{ ...request }`) contain only own
+ * properties. All requests share one function, because V8 would create a hidden class for each further
  * function.
  */
 const lazySignal: PropertyDescriptor & ThisType<RpcRequest> = {
@@ -59,8 +59,8 @@ export function interceptedHandler(
   const chain = compose(method.fullName, interceptors, stream ? carryOutStream : carryOutUnary);
 
   /**
-   * Returns the call of a request. Passes the changes that the interceptors have made to the request on to
-   * the handler.
+   * Returns the call of a request. Passes to the handler the changes that the interceptors have made to the
+   * request.
    */
   function adopted(request: HandledRequest): ServerCall {
     checkedRequest(method, request);
@@ -99,7 +99,8 @@ export function interceptedHandler(
       const { header, trailer } = call;
       const messages = request.message as AsyncIterable<unknown>;
       const argument = method.requestStream ? messages : await onlyMessage(messages, noMessage);
-      // A generator of the handler must run in the async context of the interceptors, so keep that context.
+      // A generator of the handler must run in the async context of the interceptors, so this function keeps
+      // that context.
       const scope = new Scope();
       const result = handler.call(self, argument, call);
       const message = method.responseStream
@@ -149,8 +150,8 @@ export function interceptedHandler(
   }
 
   async function single(given: unknown, context: ServerCall): Promise<unknown> {
-    // Do not call respond() here. Every unary call takes this path, and one more async function costs as much
-    // as many interceptors.
+    // respond() is not called here. Every unary call runs this code, and one more async function costs as
+    // much as many interceptors.
     const response = checkedResponse(method, await chain(requestOf(given, context)));
     context.answerWith(response.header, response.trailer);
     const { message } = response;

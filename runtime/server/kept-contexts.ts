@@ -40,7 +40,7 @@ export class KeptContexts {
       }
     }
     if (errors.length > 0 && this.#contexts.length === 0) throw errors[0];
-    // On these fabrics each session opens a context of its own, so release the contexts.
+    // On these fabrics each session opens a context of its own, so the contexts are released.
     const kept = this.#contexts.splice(0);
     this.#release(kept.filter(({ fabric }) => isAlone(side, fabric)));
     this.#contexts.push(...kept.filter(({ fabric }) => !isAlone(side, fabric)));

@@ -20,7 +20,7 @@ export class PeerCounts {
    */
   enter(address: string, duplex: Duplex): RpcError | undefined {
     if (address === '') return undefined;
-    // A connection that is already closed would be counted for ever.
+    // A connection that is already closed would otherwise be counted for ever.
     if (duplex.closed) return new RpcError(Status.UNAVAILABLE, 'the connection was closed');
     const full = this.full(address);
     if (full !== undefined) return full;

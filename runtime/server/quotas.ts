@@ -91,7 +91,7 @@ export class Account {
     return undefined;
   }
 
-  /** Returns why no more bytes may be sent or received, or undefined when they may. */
+  /** Returns the reason why no more bytes may be sent or received, or undefined when they may. */
   exceeded(nowMs: number): string | undefined {
     const bytes = this.#bytes;
     if (bytes === undefined || bytes.has(nowMs)) return undefined;
@@ -138,8 +138,7 @@ export class Accounts {
   readonly #now: () => number;
   readonly #open = new Map<string | undefined, Account>();
   /**
-   * Accounts of identities that have no session any more but may still have a deficit of bytes. The oldest
-   * comes first.
+   * Accounts of identities that have no session any more but may still owe bytes. The oldest comes first.
    */
   readonly #closed = new Map<string | undefined, Account>();
 

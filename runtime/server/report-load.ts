@@ -1,7 +1,8 @@
 /**
- * The interceptor with which a server reports its load in the trailer of each response: what it measures
- * itself, or what the application says. Clients with weighted round robin make weights of it. A stream brings
- * the report of its end. Given to `server.use`, or to a scope of services; runs on the server's JS thread.
+ * The interceptor with which a server reports its load in the trailer of each response. The load consists of
+ * its own measurements, or of values from the application. Clients with weighted round robin compute weights
+ * from it. A stream brings the report of its end. Given to `server.use`, or to a scope of services; runs on
+ * the server's JS thread.
  */
 import { clockMs } from '../clock.ts';
 import type { Interceptor, RpcResponse } from '../core/interceptor.ts';
@@ -24,7 +25,7 @@ class LoadMeter {
     ++this.#failed;
   }
 
-  /** Returns the figures of the last window when it is over; undefined otherwise. */
+  /** Returns the figures of the last window when the window is over; undefined before that. */
   take(): LoadReport | undefined {
     const nowMs = clockMs();
     const windowMs = nowMs - this.#sinceMs;
@@ -52,8 +53,8 @@ function cpuUs(): number {
  * Returns an interceptor that adds a load report to the trailer of each response. `report` gets the figures
  * of the last second: calls and failed calls per second, and the CPU time of this process as a share of one
  * CPU. It returns the load to report: `(measured) => ({ ...measured, applicationUtilization: queue.fill })`.
- * By default the measured figures are reported. It is called once a second while calls are answered; when it
- * throws, or a figure is not a number of at least 0, calls fail with INTERNAL.
+ * By default the measured figures are reported. It is called once a second while calls are answered. When it
+ * throws, or returns a figure that is not a number of at least 0, calls fail with INTERNAL.
  */
 export function reportLoad(
   report: (measured: LoadReport) => LoadReport = (measured) => measured,
@@ -66,7 +67,9 @@ export function reportLoad(
     if (measured !== undefined) bytes = encodeLoadReport(report(measured));
     if (bytes !== undefined) trailer?.set(loadReportKey, bytes);
   };
-  /** A stream may last for hours, so what was reported at its beginning is replaced at its end. */
+  /**
+   * A stream may last for hours, so the values that were reported at its beginning are replaced at its end.
+   */
   async function* ending(messages: AsyncIterable<unknown>, trailer: Metadata): AsyncGenerator<unknown> {
     try {
       yield* messages;

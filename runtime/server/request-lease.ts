@@ -33,7 +33,7 @@ export class RequestLease {
    */
   enter(path: string): void {
     if (this.#over) {
-      const text = `${path}: an interceptor called next() when it had answered already, and the memory of the request had been given back (option requestMemory)`;
+      const text = `${path}: an interceptor called next() when it had answered already, and the memory of the request had been released (option requestMemory)`;
       throw new RpcError(Status.FAILED_PRECONDITION, text);
     }
     ++this.#readers;

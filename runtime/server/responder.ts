@@ -34,7 +34,7 @@ interface ShortAnswer {
 /**
  * Returns the time at which a response stops waiting for memory. This time is before the caller's deadline,
  * because a caller ignores answers to small calls after its deadline. The last tenth of the remaining time is
- * left for the error that says what was missing.
+ * left for the error, which names the missing resource.
  */
 function lastMoment(call: ServerCall, nowMs: number): number {
   const limitMs = nowMs + memoryWaitMs;
@@ -180,7 +180,7 @@ export class Responder {
 
   /**
    * Answers a call whose deadline has passed before its handler has finished. A client with its own deadline
-   * may report the same error by itself, before this answer arrives. Header and trailer of the handler are
+   * may report the same error itself, before this answer arrives. Header and trailer of the handler are
    * therefore left out in both cases.
    */
   outOfTime(call: ServerCall, reason: RpcError): void {
@@ -195,12 +195,12 @@ export class Responder {
   }
 
   /**
-   * Reports an error of a handler to the application. It does not report an RpcError, which is the handler's
-   * answer, or an error that is a consequence of the aborted call.
+   * Reports an error of a handler to the application. It does not report an RpcError, because that is the
+   * handler's answer, nor an error that is a consequence of the aborted call.
    */
   report(call: ServerCall, error: unknown): void {
     const meant = call.aborted !== undefined && abortCode(error) !== undefined;
-    // An RpcError of a one-way method is reported too, because the caller does not get it.
+    // An RpcError of a one-way method is reported, because the caller does not get it.
     if (error instanceof RpcError ? call.accepted : !meant) this.#onHandlerError(error, call.method);
   }
 
@@ -213,8 +213,8 @@ export class Responder {
   #awaitMemory(call: ServerCall, response: unknown): boolean {
     const { native, outgoing, waiters, lacking } = this.#context;
     const { shortBytes } = outgoing.bulk;
-    // If no lease holds memory, the operating system has denied the memory. With `shortBytes` 0 the response
-    // waits for a registration, which ends by itself.
+    // If no lease holds memory, the operating system has denied the memory. With `shortBytes` 0, the response
+    // waits for a registration, and this wait ends by itself.
     if (shortBytes > native.arenaBytes) return false;
     if (shortBytes !== 0 && native.stats().arenaLeasedBlocks === 0) return false;
     call.shortBytes = shortBytes;
@@ -227,7 +227,7 @@ export class Responder {
   /** Answers a call whose response has waited too long for memory or for the registration of a buffer. */
   #giveUp(call: ServerCall): void {
     const why = this.#context.shortage.why(call.shortBytes);
-    // While a buffer is being registered, no memory is exhausted. Only the deadline was too short.
+    // While a buffer is being registered, memory is not exhausted. Only the deadline was too short.
     const isExhausted = call.shortBytes !== 0;
     const text = isExhausted
       ? `${call.method}: no memory for the response on the server: ${why}${this.#ofQuota()}`

@@ -1,5 +1,5 @@
 /**
- * A unary call, or the OPEN of a stream, on the server, from its event to its response. It is also the
+ * A unary call on the server, or the OPEN of a stream, from its event to its response. It is also the
  * `context` of the handler. Metadata, signal and trailer are created only when the handler reads them. Owned
  * by its ServerSession, on the JS thread of the session.
  */
@@ -185,8 +185,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Lets the handler see the changes that interceptors have made to the request. `own` says that `request` is
-   * the original request, not a copy.
+   * Lets the handler see the changes that interceptors have made to the request. `own` is true when `request`
+   * is the original request, not a copy.
    */
   adopt(
     request: { metadata: Metadata; values: ContextValues; signal: AbortSignal | undefined },
@@ -202,7 +202,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Sends this header and trailer instead of the ones that the handler has filled. Usually they are the same
+   * Sends this header and trailer in place of those that the handler has filled. Usually they are the same
    * objects.
    */
   answerWith(header: Metadata, trailer: Metadata): void {
@@ -215,7 +215,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Does what timeoutMs() does, for a request that has just arrived. It uses the time of the current
+   * Does the same as timeoutMs(), for a request that has just arrived. It uses the time of the current
    * event-loop iteration (boundary/time/deadlines.ts), because reading the clock costs as much as an
    * interceptor.
    */
@@ -236,7 +236,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
 
   /**
    * Called by the timer. The handler may learn of the deadline before the client's own timer fires. Therefore
-   * the call is marked as late, so that the handler's result does not count as an answer in time.
+   * the call is marked as late, so that the handler's result is not used as an answer in time.
    */
   onDeadline(): void {
     this.#timer = -1;
@@ -264,7 +264,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#arm();
   }
 
-  /** Why the call was aborted, or undefined while the client waits for the call. */
+  /** The reason why the call was aborted, or undefined while the client waits for the call. */
   get aborted(): RpcError | undefined {
     return this.#asked?.aborted;
   }

@@ -1,6 +1,6 @@
 /**
- * One connection of a server. It has a session and a sideband link, which end together. The connection ends
- * because of its age, idleness or a shutdown of the server. A server creates it when the queue pair is
+ * One connection of a server. It has a session and a sideband connection, which end together. The connection
+ * ends because of its age, idleness or a shutdown of the server. A server creates it when the queue pair is
  * connected to the client's queue pair.
  */
 
@@ -164,7 +164,7 @@ export class ServerConnection {
 
   /**
    * Asks the client to make no more calls, and to close the connection after the last response. All calls
-   * that the client has made until it reads this request are served, however late they arrive, because the
+   * that the client makes before it reads this request are served, however late they arrive, because the
    * client reports their number. If the client does not report the number, calls that arrive long afterwards
    * are rejected, so that the client can make them elsewhere.
    */
@@ -180,8 +180,8 @@ export class ServerConnection {
 
   /**
    * Called when the client has read the goaway and reports how many calls it has made. The calls that have
-   * not arrived yet are in flight, so there cannot be more of them than the limit of calls in flight. A
-   * larger number is reduced accordingly. Returns false when the client was not asked.
+   * not arrived yet are in flight, so their number is at most the limit of calls in flight. A larger number
+   * is reduced accordingly. Returns false when the client was not asked.
    */
   leaving(calls: number): boolean {
     const { inflightMax, streamsMax } = this.prepared;

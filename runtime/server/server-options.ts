@@ -24,8 +24,8 @@ export interface ServerOptions extends FabricOptions {
   messageMaxBytes?: number;
   /**
    * Time for which the memory of large `bytes` values of a request stays valid. With `call` (default), it is
-   * valid until the call has been answered and its handler has finished. After that the values are empty,
-   * except when the handler has called `keep(request)`. With `lease`, it is valid until `leaseOf(request)` is
+   * valid until the call has been answered and its handler has finished. After that, the values are empty,
+   * unless the handler has called `keep(request)`. With `lease`, it is valid until `leaseOf(request)` is
    * released or the values are garbage-collected. Messages of streams always behave as with `lease`.
    */
   requestMemory?: 'lease' | 'call';
@@ -33,7 +33,7 @@ export interface ServerOptions extends FabricOptions {
   sessionsMax?: number;
   /**
    * Limit of sessions of one network address. Default 64. Connections that are not admitted yet are counted
-   * separately with the same limit; when there are more, the oldest is closed. The limit does not apply to
+   * separately, with the same limit. When there are more, the oldest is closed. The limit does not apply to
    * unix sockets, which have no address.
    */
   sessionsPerPeerMax?: number;
@@ -44,19 +44,19 @@ export interface ServerOptions extends FabricOptions {
   handlersMax?: number;
   /**
    * Limit of connections in their handshake. It applies separately to three groups: connections that have
-   * sent nothing yet, connections that have sent something, and connections about which `authenticate` is
-   * deciding. When the first or the last group exceeds the limit, its oldest connection is closed. Default
-   * 128.
+   * sent nothing yet, connections that have sent something, and connections about which `authenticate` has
+   * not decided yet. When the first or the last group exceeds the limit, its oldest connection is closed.
+   * Default 128.
    */
   handshakesMax?: number;
   /**
-   * Time limit of a handshake. Default 5000. A client whose next step arrived while this thread was busy
-   * is not refused then.
+   * Time limit of a handshake. Default 5000. A client is not refused when its next step arrived in time while
+   * this thread was busy.
    */
   handshakeTimeoutMs?: number;
   /**
    * Time limit in ms of calls whose client sets no limit. When it passes, the server answers
-   * DEADLINE_EXCEEDED. Default: `timeoutMaxMs`, otherwise no limit.
+   * DEADLINE_EXCEEDED. Default: `timeoutMaxMs`, or no limit if that is not set.
    */
   defaultTimeoutMs?: number;
   /**
@@ -122,10 +122,11 @@ export interface ServerOptions extends FabricOptions {
   /** Name of this process for clients. Default: its process id. */
   identity?: string;
   /**
-   * Called with one line per connection, at most 10 lines a second for each peer address. The line says which
-   * fabric was chosen and why no other fabric was, or why the handshake failed. Without this option, a
-   * process warning is shown when a fabric was skipped. If `onSession` is not set either, a process warning
-   * is also shown for the first refused client; further refusals are counted and summed up once a minute.
+   * Called with one line per connection, at most 10 lines a second for each peer address. The line contains
+   * the chosen fabric and the reasons against the other fabrics, or the reason why the handshake failed.
+   * Without this option, a process warning is shown when a fabric was skipped. If `onSession` is not set
+   * either, a process warning is also shown for the first refused client; further refusals are counted and
+   * summed up once a minute.
    */
   log?: Log;
 }

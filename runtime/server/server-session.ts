@@ -139,8 +139,8 @@ export class ServerSession implements SessionOwner, CallOwner {
   }
 
   /**
-   * Rejects all calls of this session after the first `last` calls with UNAVAILABLE, without running them.
-   * The first `last` calls go on.
+   * Rejects all calls of this session after the first `last` calls with UNAVAILABLE. The rejected calls do
+   * not run. The first `last` calls go on.
    */
   rejectAfter(reason: string, last: number): void {
     this.#admission.rejectAfter(reason, last);
@@ -245,7 +245,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     this.#listener.onSessionDown(this, reason);
   }
 
-  /** Does nothing, because it is for calls that this side makes, and a server session makes no calls. */
+  /** Does nothing. It is for calls that this side makes, and a server session makes no calls. */
   onReleased(): void {}
 
   onSettled(at: number): void {
@@ -262,8 +262,8 @@ export class ServerSession implements SessionOwner, CallOwner {
 
   #run(call: ServerCall, request: unknown): void {
     const { handler, self, oneWay } = call.definition;
-    // The response tells the caller only that the request has arrived. Handlers that go on running count like
-    // all other handlers, so a flood is rejected.
+    // The response tells the caller only that the request has arrived. Handlers that continue to run count
+    // like all other handlers, so a flood of calls is rejected.
     if (oneWay) this.#responder.accept(call);
     let result: unknown;
     let promise: Promise<unknown> | undefined;

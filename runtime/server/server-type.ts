@@ -38,9 +38,10 @@ export interface Server extends AsyncDisposable {
    */
   shutdown(options?: { graceMs?: number }): Promise<void>;
   /**
-   * Calls `listener` when shutdown() begins, while calls in flight are still running; at once if it has
-   * already begun. Promises that listeners return are awaited for at most a second of the grace period before
-   * clients are told, and until then the server serves as before: it can leave a list of servers first.
+   * Calls `listener` when shutdown() begins, while calls in flight are still running. If shutdown() has
+   * already begun, calls it at once. Promises that listeners return are awaited for at most a second of the
+   * grace period, before clients are notified. Until then, the server serves as before, so that it can leave
+   * a list of servers first.
    */
   onShutdown(listener: () => unknown): void;
   /** True after shutdown() was called. */

@@ -79,7 +79,10 @@ export class RpcServer implements Server, ServerSessionListener {
    * The newest connection of each link. Earlier connections of the link have failed and may still be closing.
    */
   readonly #newest = new WeakMap<Link, ServerConnection>();
-  /** Sessions of failed handshakes. They are closing and do not count against the limit of sessions. */
+  /**
+   * Sessions of failed handshakes. These connections are closing and do not count towards the limit of
+   * sessions.
+   */
   readonly #vain = new Set<ServerSession>();
   readonly #contexts: KeptContexts;
   readonly #services: ServiceDefinition[] = [];
@@ -140,7 +143,7 @@ export class RpcServer implements Server, ServerSessionListener {
   async listen(address: string): Promise<string> {
     if (this.stopping) throw new Error('listen: this server has been shut down');
     this.open();
-    // Only TLS needs to wait here. Without TLS, the server listens before this function returns.
+    // Only TLS requires waiting here. Without TLS, the server listens before this function returns.
     if (this.#tls !== undefined) await this.#tls.ready();
     if (this.stopping) throw new Error(`listen ${address}: the server was shut down`);
     const noClient = this.#whyNoClient(parseAddress(address));
@@ -229,7 +232,8 @@ export class RpcServer implements Server, ServerSessionListener {
         log?.(line);
         if (isRefusal(error)) this.#refusals?.add(line);
         const told = error instanceof NotConnected ? error.told : message;
-        // After the first request, send no refusal, because a refusal would say that no request has been run.
+        // After the first request, no refusal is sent, because a refusal would mean that no request has been
+        // run.
         const used = attempt.connection?.used === true;
         link.close(told, used ? { type: 'bye', reason: told } : refusalOf(known, told));
       })
@@ -290,7 +294,7 @@ export class RpcServer implements Server, ServerSessionListener {
     second: SecondSession | undefined,
     memory: MemoryTerms | undefined,
   ): void {
-    // Check again, because other sessions may have been created during this handshake.
+    // The limit is checked again, because other sessions may have been created during this handshake.
     this.#checkRoom();
     const { context, target } = prepared;
     const session = new ServerSession(context, target, attempt, this.#handlers, this.#load, this);
@@ -306,8 +310,8 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#contexts.reopen();
     link.onEnd = (reason) => {
       if (!this.#sessions.has(session)) return;
-      // The client has been told that none of its calls was run. Reject all calls that still arrive, so that
-      // this stays true.
+      // The client has been told that none of its calls was run. All calls that still arrive are rejected, so
+      // that this stays true.
       if (!connection.ready && !connection.used) {
         session.rejectAfter(reason, 0);
         this.#vain.add(session);
@@ -364,7 +368,7 @@ export class RpcServer implements Server, ServerSessionListener {
     this.#contexts.close();
     this.#errors.sum();
     this.#refusals?.sum();
-    // One event-loop iteration later, the contexts without users are closed.
+    // The contexts without users are closed one event-loop iteration later.
     await setImmediate();
   }
 
@@ -386,7 +390,10 @@ export function rpcServer(what: string, server: Server): RpcServer {
   throw new TypeError(`${what}: give a server that createServer() of the same rdma-rpc has returned`);
 }
 
-/** Creates a server. Call `add(...)`, then `listen(...)`. Throws for unknown options and invalid values. */
+/**
+ * Creates a server. The application calls `add(...)` and then `listen(...)` on it. Throws for unknown options
+ * and invalid values.
+ */
 export function createServer(options?: ServerOptions): Server {
   return new RpcServer(options);
 }

@@ -33,7 +33,7 @@ const rules: OptionRules = {
 function answer(health: HealthSource, { method, url = '' }: IncomingMessage): [number, string] {
   if (method !== 'GET' && method !== 'HEAD') return [405, 'use GET'];
   const { pathname, searchParams } = new URL(url, 'http://probe');
-  // A process that answers is alive. This is also true for a draining server, which must not be killed.
+  // A process that answers is alive. This is also true for a draining server, because it must not be killed.
   if (pathname === '/healthz') return [200, 'ok'];
   if (pathname !== '/readyz') return [404, 'the paths are /healthz and /readyz?service=NAME'];
   const status = statusOf(health, searchParams.get('service') ?? '');
@@ -80,8 +80,8 @@ export async function serveHealthHttp(
     requestTimeout: healthHttpTimeoutMs,
     connectionsCheckingInterval: healthHttpTimeoutMs / 4,
   };
-  // Close the oldest silent connections here. `maxConnections` would reject the newest connections instead:
-  // peers that send nothing could then keep the probes out, and the orchestrator would consider this process
+  // The oldest silent connections are closed here. `maxConnections` would reject the newest connections.
+  // Peers that send nothing could then keep the probes out, and the orchestrator would consider this process
   // dead.
   const silent = new Silent<Socket>(healthHttpConnections, (socket) => socket.destroy());
   const http = createServer(limits, (request, response) => {

@@ -33,9 +33,9 @@ export function addHealth(server: Server): Health {
 }
 
 /**
- * Returns a health check for the option `healthCheck` of createChannel: the channel makes calls to servers
- * that say SERVING for `service`, a full name; by default for the service that the service configuration
- * names, or for the server as a whole. Servers without a health service take calls, too.
+ * Returns a health check for the option `healthCheck` of createChannel. The channel then makes calls only to
+ * servers that report SERVING for `service`, a full name. The default is the service that the service
+ * configuration names, or the server as a whole. Servers without a health service take calls, too.
  */
 export function healthCheck(service = ''): HealthCheck {
   if (typeof service !== 'string') throw new TypeError('healthCheck: the name of a service is a text');

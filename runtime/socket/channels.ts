@@ -15,8 +15,8 @@ export interface SocketChannel {
   /** Called when another socket begins to use the channel. */
   enter(): void;
   /**
-   * Called when a socket is gone. `refused` says that the server could not be reached or has not accepted the
-   * socket.
+   * Called when a socket is gone. `refused` is true when the server could not be reached or has not accepted
+   * the socket.
    */
   leave(refused: boolean): void;
   /** Called when one of the sockets begins or stops to keep the process alive. */

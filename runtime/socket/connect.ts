@@ -60,8 +60,8 @@ class Use implements LineOwner, SocketOwner {
   }
 
   onOrphaned(): void {
-    // Keep the process alive so that the peer learns of the end, but not for ever, because the peer may not
-    // answer.
+    // Keeps the process alive so that the peer learns of the end. It does so for a limited time, because the
+    // peer may not answer.
     setTimeout(() => this.onRef(false), closeHoldMs).unref();
   }
 
@@ -119,7 +119,7 @@ export function connect(
           if (socket.connecting) socket.destroy(connectError(place, undefined, 'ETIMEDOUT'));
         }, connectTimeoutMs).unref();
   const client = createClient(socketService, shared.channel);
-  // Open the stream later, so that the caller can add listeners before any event.
+  // The stream is opened later, so that the caller can add listeners before any event.
   process.nextTick(() => {
     if (socket.destroyed) {
       use.onOver(false);

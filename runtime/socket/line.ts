@@ -1,11 +1,11 @@
 /**
  * One end of a connection. It does for a socket of this package what the kernel does for a socket of
  * `node:net`. It stands between a stream, which carries segments, and the socket that an application uses.
- * When the socket is destroyed, the Line goes on until both sides have learned of the end. It runs on the JS
- * thread.
+ * When the socket is destroyed, the Line continues until both sides have learned of the end. It runs on the
+ * JS thread.
  *
- * A stream ends as a whole, but a connection ends one direction at a time. So both directions of the stream
- * stay open until each side has sent a segment with `fin`, which ends its direction of the connection.
+ * A stream ends as a whole, but a connection ends one direction at a time. Therefore both directions of the
+ * stream stay open until each side has sent a segment with `fin`, which ends its direction of the connection.
  *
  * | event                                   | reaction                                                    |
  * |-----------------------------------------|-------------------------------------------------------------|
@@ -45,7 +45,7 @@ export interface LineOwner {
   /** Called when the socket was destroyed while the connection goes on without it. */
   onOrphaned?(): void;
   /**
-   * Called when the connection has ended on both sides. `refused` says that the peer has not accepted the
+   * Called when the connection has ended on both sides. `refused` is true when the peer has not accepted the
    * connection.
    */
   onOver(refused: boolean): void;
@@ -86,7 +86,10 @@ export class Line {
   #lost: { readonly cause: unknown } | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `open` says that the peer has already accepted the connection; it is true on the accepting side. */
+  /**
+   * `open` is true when the peer has already accepted the connection, which is always the case on the
+   * accepting side.
+   */
   constructor(owner: LineOwner, open: boolean) {
     this.#owner = owner;
     this.#open = open;
@@ -117,14 +120,17 @@ export class Line {
     this.#reading = false;
   }
 
-  /** Takes back bytes that the socket does not want yet. Must be called within `onData()`. */
+  /**
+   * Returns bytes to the front of the received data, because the socket does not want them yet. Must be
+   * called within `onData()`.
+   */
   putBack(bytes: Uint8Array): void {
     if (bytes.byteLength !== 0) this.#unread.unshift(bytes);
   }
 
   // --- the socket writes
 
-  /** Sends one segment. `stays` says that the caller will not change the buffers any more. */
+  /** Sends one segment. `stays` is true when the caller will not change the buffers any more. */
   write(data: Uint8Array[], stays: boolean, onWritten: Written): void {
     if (this.#gone) {
       onWritten(this.#code);
@@ -159,7 +165,7 @@ export class Line {
     this.#ask();
   }
 
-  /** The connection was not made yet, so end the stream at once. */
+  /** The connection was not made yet, so the stream ends at once. */
   abandon(): void {
     this.user = undefined;
     this.#cancel();
@@ -246,7 +252,7 @@ export class Line {
     }
   }
 
-  /** The peer has reset the connection and sends nothing more, so end the stream. */
+  /** The peer has reset the connection and sends nothing more, so the stream ends. */
   #onReset(): void {
     this.#gone = true;
     this.#lost = { cause: undefined };
@@ -277,7 +283,7 @@ export class Line {
 
   /**
    * Fails the waiting writes, but not at once. A socket that reads gets its `end` or its error first, as in
-   * Node, where a failed write is a later event of the system.
+   * Node, where the failure of a write is a later event of the system.
    */
   #closeOutlet(): void {
     setImmediate(() => this.outlet.close());

@@ -1,11 +1,13 @@
 /**
  * The segments that one end of a socket sends, as an async iterator that its stream reads. The stream
- * requests the next segment when it has encoded the last one and has room for another. At this moment the
+ * requests the next segment when it has encoded the last segment and has room for another. At this moment the
  * callback of the write is called. Owned by a Line; used on the JS thread.
  */
 import type { OutgoingSegment } from './segment.ts';
 
-/** Called with true when the stream has taken the segment, and with false when it never will. */
+/**
+ * Called with true when the stream has taken the segment, and with false when the stream will never take it.
+ */
 type Taken = (taken: boolean) => void;
 
 interface Queued {
@@ -90,7 +92,7 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
 
   /**
    * Drops the segments that the stream has not taken, because it takes nothing more. The last segment that
-   * the stream took counts as written, as bytes count as written when the system has them.
+   * the stream took counts as written, just as bytes count as written when the system has accepted them.
    */
   close(): void {
     this.#closed = true;

@@ -1,4 +1,6 @@
-/** Converts addresses between the form of `node:net` and that of this package. */
+/**
+ * Converts addresses between the form of `node:net` and that of this package.
+ */
 import { type AddressInfo, isIPv6 } from 'node:net';
 import { formatAddress, parseAddress, unmapped } from '../control/socket/address.ts';
 

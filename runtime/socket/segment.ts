@@ -2,9 +2,9 @@
  * The messages of a socket's stream (proto/rdma_rpc/socket.proto), and their encoding. Sockets write
  * segments, and the stream encodes them, on the JS thread.
  *
- * A program may change a buffer when the callback of its write was called. Therefore, by default the buffers
+ * A program may change a buffer after the callback of its write was called. Therefore, by default the buffers
  * of a segment are copied once, into the memory from which they are sent. With the option `writesStay`, large
- * buffers are sent from where they are.
+ * buffers are sent directly from their own memory.
  */
 import { noRoom, type Writer } from '../codec/memory/writer.ts';
 import { messageType } from '../codec/message.ts';
@@ -22,7 +22,10 @@ export class OutgoingSegment implements SegmentInit {
   readonly reset: boolean;
   readonly #inPlace: boolean;
 
-  /** `stays` says that the buffers will not be changed any more, so that large buffers need not be copied. */
+  /**
+   * `stays` is true when the buffers will not be changed any more, so that large buffers do not have to be
+   * copied.
+   */
   constructor(data: Uint8Array[], stays = false, fin = false, reset = false) {
     this.data = data;
     this.fin = fin;

@@ -16,8 +16,8 @@ export interface SocketOptions {
   /** Reads into a buffer of the application instead of emitting `data`. */
   onread?: OnRead;
   /**
-   * Says that buffers which were written are never changed, so that large ones need not be copied. Default
-   * false, so that a buffer may be reused when the callback of its write was called.
+   * Declares that written buffers are never changed, so that large ones do not have to be copied. Default
+   * false, so that a buffer may be reused after the callback of its write was called.
    */
   writesStay?: boolean;
 }

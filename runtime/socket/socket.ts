@@ -199,7 +199,7 @@ export class Socket extends Duplex {
     this.#waiting = undefined;
     if (wasConnecting) line?.abandon();
     else line?.destroy(this.#hadReset);
-    // Emit `close` after the events of the streams, as when the system has closed a socket.
+    // `close` is emitted after the events of the streams, as when the system has closed a socket.
     setImmediate(() => this.emit('close', error !== null));
     callback(error);
     const text = 'Socket closed before the connection was established';

@@ -94,7 +94,7 @@ export class Producer {
         return;
       }
       if (this.#iterator === undefined) {
-        // The producer was stopped from within `next()`, when `return()` could not be called.
+        // The producer was stopped while `next()` was running, when `return()` could not be called.
         this.#iterator = iterator;
         this.stop();
         return;

@@ -1,10 +1,10 @@
 /**
  * Decides which large messages of streams stay in the arena, and which are copied out of it on arrival. A
  * handler that yields received messages still refers to a message while it waits for the next, and the
- * garbage collector cannot know that the message is no longer needed. Enough of such streams would hold the
- * whole arena, and wait for memory for ever. Therefore the messages that streams keep are limited, so that
- * the next message of any stream has room. It is used where parts are decoded and read, on the JS thread of
- * the context.
+ * garbage collector cannot know that the message is no longer needed. Enough of such streams would use the
+ * whole arena, and would then wait for memory for ever. Therefore the messages that streams keep are limited,
+ * so that the next message of any stream has room. It is used where parts are decoded and read, on the JS
+ * thread of the context.
  */
 import { contextOptions } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -12,21 +12,21 @@ import type { Sessions } from '../boundary/sessions.ts';
 import type { NativeContext } from '../native/native.ts';
 
 /**
- * Shares of the arena: the share that fetched requests of a server may use (`memory/arena.h`), and the part
- * of that share which is left for messages of other sizes.
+ * Shares of the arena. The first is the share that fetched requests of a server may use (`memory/arena.h`).
+ * The second is the part of that share which is left for messages of other sizes.
  */
 const fetchShare = 6 / 8;
 const spareShare = 2 / 8;
 /** Limit of kept messages. */
 const keptShare = fetchShare - spareShare;
 /**
- * Additional room for headers and gaps of messages. Without it, a session that leaves the required quarter to
- * others could lack a few KiB for the next message of a quarter of the arena.
+ * Additional room for headers and gaps of messages. Without this part, a session that leaves the required
+ * quarter to others could lack a few KiB for the next message, if that message takes a quarter of the arena.
  */
 const aroundShare = 1 / 64;
 
 /**
- * The end of the stream that reads. When both ends are on one thread they share the arena. But each end
+ * The end of the stream that reads. When both ends are on one thread they share the arena. However, each end
  * counts its own copies, because each waits for the other to continue.
  */
 export type Reader = 'client' | 'server';
@@ -72,7 +72,7 @@ export class StreamMemory {
    * may stay there, otherwise the record of the copy that must be made.
    */
   copy(bytes: number): CopiedMessage | undefined {
-    // Count the size twice, because a block may be larger than its content.
+    // The size counts twice, because a block may be larger than its content.
     this.#unwatched -= 2 * bytes;
     const { native } = this.#context;
     const { loops } = this.#context.sessions;

@@ -67,8 +67,8 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   /** Received parts that are not open yet, by sequence number. */
   readonly #parts: (ReceivedPart | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
   /**
-   * Parts that the peer has announced, by sequence number. The peer sends each of them only when asked for
-   * it.
+   * Parts that the peer has announced, by sequence number. The peer sends each of these parts only when asked
+   * for it.
    */
   readonly #announced: (number | undefined)[] = new Array<undefined>(streamParts).fill(undefined);
   /** Sequence number of the next part to open. */
@@ -167,7 +167,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    // The application may never read the stream to its end, and the stream no longer needs memory.
+    // The application may never read the stream to its end, and from here on the stream needs no memory.
     this.#copied?.forget();
     for (const part of this.#parts) part?.copied?.forget();
     if (this.#waiting.length !== 0) this.#serve();
@@ -187,7 +187,8 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #take(): IteratorResult<unknown> {
     const value = this.#messages[this.#at++];
     if (this.#at === this.#messages.length) {
-      // Clear the reference, so that the stream does not keep a message alive that the application drops.
+      // The reference is cleared, so that the stream does not keep a message alive that the application
+      // drops.
       this.#messages = noMessages;
       this.#at = 0;
       this.#closePart();
@@ -293,12 +294,12 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     }
   }
 
-  /** Do not fail at once: an application that opens such streams in a loop must leave time for timers. */
+  /** The failure comes later: an application that opens such streams in a loop must leave time for timers. */
   #fail(waiting: Waiting, error: unknown): void {
     inNextTurn(() => failCall(waiting, error));
   }
 
-  /** The application waits for the next part. Fetch it if it was announced. */
+  /** The application waits for the next part. The part is fetched if it was announced. */
   #want(): void {
     const place = this.#next % streamParts;
     const token = this.#announced[place];

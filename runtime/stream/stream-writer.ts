@@ -27,7 +27,7 @@ export interface PartPort {
     type: MessageType<unknown, unknown>,
     message: unknown,
   ): boolean;
-  /** Called before the first message; `lead()` may then be called. */
+  /** Called before the first message is written; `lead()` may be called then. */
   onFirstMessage?(): void;
   /** Called when there is room again after `write` has returned false. */
   onWritable(): void;
@@ -101,7 +101,7 @@ export class StreamWriter {
     this.#sendLead();
   }
 
-  /** Called when `sendPart` has sent the part without its message, which follows with the next part. */
+  /** Called when `sendPart` has sent the part without its message. The message follows with the next part. */
   skip(): void {
     this.#sequence = (this.#sequence + 1) >>> 0;
   }

@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/tensor`: `bytes` fields as typed arrays, and typed arrays as `bytes`, over the same memory. Each
- * function throws a RangeError that says what to do when the length is not a whole number of elements or the
- * value is not aligned. Elements are little-endian, as on the host.
+ * function throws a RangeError in two cases: the length is not a whole number of elements, or the value is
+ * not aligned. The error contains the remedy. Elements are little-endian, as on the host.
  */
 import { type ArrayClass, arrayOver, bytesOf } from '../codec/typed-array.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Address handles, which say where datagrams go.
+ * Address handles, which name the destinations of datagrams.
  */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { Resource } from './resource.ts';

@@ -169,7 +169,10 @@ export class SendBatch {
     return this.#operand(SendRow.swapHigh, SendRow.swapLow, swap);
   }
 
-  /** Sets the destination of the last request, a datagram: that queue pair at the port that `ah` names. */
+  /**
+   * Sets the destination of the last request, which is a datagram: that queue pair at the port that `ah`
+   * names.
+   */
   to(ah: AddressHandle, remoteQpn: number, remoteQkey: number): this {
     const row = this.#lastRow('SendBatch.to');
     this.#rows[row + SendRow.ah] = ah.number;

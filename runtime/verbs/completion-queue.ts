@@ -35,7 +35,7 @@ export interface CompletionQueue extends Disposable, AsyncIterable<Completions> 
 }
 
 const defaultBatch = 64;
-/** An interval of any length keeps the process alive; this is the longest. */
+/** The longest possible interval; an interval of any length keeps the process alive. */
 const longestMs = 2 ** 31 - 1;
 
 export class OpenCompletionQueue extends Resource implements CompletionQueue {
@@ -83,7 +83,7 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   }
   #arm(end: (error?: Error) => void, solicitedOnly: boolean): void {
     const armed = this.#native.arm(this.number, () => end(), solicitedOnly);
-    // A completion may already be there. Resolve in the next iteration of the event loop, so that a caller
+    // A completion may already be there. Resolves in the next iteration of the event loop, so that a caller
     // cannot keep the loop busy.
     if (armed === false) setImmediate(end);
     else if (armed !== true) end(new VerbsError('refused', `${this.name}: ${armed}`));

@@ -30,8 +30,8 @@ export interface OpenOptions {
   gidIndex?: number;
   /**
    * For RDMA devices: the index in the port's table of P_Keys, which names the partition of queue pairs that
-   * are connected by the contents of their addresses; rdma_cm finds the partition by itself. Both sides need
-   * the same partition. `queryDevice` shows the table. Default 0. See ibv_query_pkey(3).
+   * are connected by the contents of their addresses. rdma_cm finds the partition itself. Both sides need the
+   * same partition. `queryDevice` shows the table. Default 0. See ibv_query_pkey(3).
    */
   pkeyIndex?: number;
   /**
@@ -53,7 +53,7 @@ export interface Device extends Disposable {
   readonly capabilities: Readonly<VerbsCapabilities>;
   /**
    * Makes a protection domain. A device has one protection domain at a time. If memory and queue pairs must
-   * not reach each other, open the device again for them. See ibv_alloc_pd(3).
+   * not reach each other, the application opens the device again for them. See ibv_alloc_pd(3).
    */
   allocPd(): ProtectionDomain;
   /**
@@ -69,7 +69,7 @@ export interface Device extends Disposable {
    */
   readonly gid: Uint8Array;
   /**
-   * The events that the device reports apart from completions, until it is closed. See
+   * The events other than completions that the device reports, until it is closed. See
    * ibv_get_async_event(3).
    */
   readonly events: AsyncIterableIterator<DeviceEvent>;

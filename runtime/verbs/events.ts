@@ -1,5 +1,5 @@
 /**
- * The events that a device reports apart from completions, as an async iterable.
+ * The events other than completions that a device reports, as an async iterable.
  */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 

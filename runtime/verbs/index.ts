@@ -1,8 +1,8 @@
 /**
  * `rdma-rpc/verbs`: direct use of RDMA devices, without RPC. The objects and names are those of libibverbs:
  * protection domains, memory regions, completion queues, queue pairs and work requests. They work on RDMA
- * devices and on devices made of software (`sim`, `shm`, `tcp`), which behave alike. Unlike the C library it
- * checks every call. A wrong call throws an error, instead of crashing or corrupting memory.
+ * devices and on software devices (`sim`, `shm`, `tcp`), which behave alike. Unlike the C library it checks
+ * every call. A wrong call throws an error, instead of crashing or corrupting memory.
  */
 
 export type {

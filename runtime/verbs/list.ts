@@ -10,7 +10,7 @@ export interface DeviceInfo {
   readonly name: string;
   /** `software` for sim, shm and tcp; `InfiniBand` (RoCE too) or `iWARP` for RDMA devices. */
   readonly transport: string;
-  /** Why the device cannot be opened; '' when it can be opened. */
+  /** The reason why the device cannot be opened; '' when it can be opened. */
   readonly whyNot: string;
   /** Undefined when the device cannot be opened. */
   readonly capabilities: Readonly<VerbsCapabilities> | undefined;
@@ -48,7 +48,7 @@ export function queryDevice(name: string): VerbsDetails {
 }
 
 /**
- * Lists the devices of this machine: first those made of software, then the RDMA devices. It opens and closes
+ * Lists the devices of this machine: first the software devices, then the RDMA devices. It opens and closes
  * each of them to determine its capabilities, which takes some ms for each RDMA device.
  */
 export function listDevices(): DeviceInfo[] {

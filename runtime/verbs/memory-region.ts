@@ -1,9 +1,9 @@
 /**
  * Registered memory, and how memory of the application becomes registered. Memory that a device writes must
- * stay where it is. But an application can take the memory of an ArrayBuffer away at any moment
- * (`transfer()`, a transfer list), and engines offer no way to hold it. Therefore two kinds of memory are
- * registered: memory of this library, which stays mapped whatever happens to its ArrayBuffer, and
- * SharedArrayBuffers, which cannot be transferred.
+ * stay where it is. However, an application can take the memory of an ArrayBuffer away at any moment
+ * (`transfer()`, a transfer list), and engines offer no way to prevent that. Therefore two kinds of memory
+ * are registered. Memory of this library stays mapped whatever happens to its ArrayBuffer, and
+ * SharedArrayBuffers cannot be transferred.
  */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { granted } from './errors.ts';
@@ -27,7 +27,7 @@ export interface MemoryRegion extends Disposable {
   readonly closed: boolean;
   /**
    * Ends the registration (ibv_dereg_mr(3)). If posted requests still use the region, it ends with the last
-   * of them; until then peers keep their rights, too.
+   * of them. Until then, peers keep their rights, too.
    */
   close(): void;
 }
@@ -73,7 +73,7 @@ class OpenMemoryRegion extends Resource implements MemoryRegion {
 /** Memory that can be registered: a whole buffer, or the part of a buffer that a view shows. */
 export type Registrable = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;
 
-/** Take the function now, because code of the application may replace it later. */
+/** A reference to the original function, because code of the application may replace it later. */
 const { structuredClone } = globalThis;
 
 function bytesOf(buffer: Registrable): Uint8Array {

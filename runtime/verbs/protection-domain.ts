@@ -23,14 +23,15 @@ export interface QueuePairOptions {
   /** The queue for its completions. */
   cq: CompletionQueue;
   /**
-   * `connect` (default) for the side that asks for the connection, `accept` for the other side. On iWARP the
+   * `connect` (default) for the side that starts the connection, `accept` for the other side. On iWARP the
    * connecting side must send first.
    */
   role?: 'connect' | 'accept';
   /** Number of requests that may be outstanding. Default 128; at most `capabilities.maxQpWr`. */
   sendWrMax?: number;
   /**
-   * A shared receive queue that replaces receives of its own. It must be made for the same completion queue.
+   * A shared receive queue, which replaces the queue pair's own receives. It must be made for the same
+   * completion queue.
    */
   srq?: SharedReceiveQueue;
   /** For UD: only datagrams with this number are received. It is below 2^31. Default 0. */
@@ -40,9 +41,9 @@ export interface QueuePairOptions {
   /** Number of scatter/gather entries of a request. Default 1; at most `capabilities.maxSge`. */
   sgeMax?: number;
   /**
-   * The queue pair begins in RESET and takes each step to RTS by a call of its own (`toInit`, `toRtr`,
-   * `toRts`), instead of `connect` or `accept`. For those who learn the verbs; `Device.whyNot('steps')` says
-   * whether the device can do that. Default false.
+   * The queue pair begins in RESET, and takes each step to RTS by a separate call (`toInit`, `toRtr`,
+   * `toRts`), in place of `connect` or `accept`. It is for people who learn the verbs;
+   * `Device.whyNot('steps')` returns whether the device supports it. Default false.
    */
   steps?: boolean;
 }
@@ -60,9 +61,9 @@ export interface ProtectionDomain extends Disposable {
    * Registers memory with rights of `Access`; the result has the bytes and the keys. See ibv_reg_mr(3).
    *
    * Memory of `allocBuffer` and SharedArrayBuffers are registered in place. Any other ArrayBuffer is moved:
-   * its bytes are copied into memory of this library, `bytes` of the result shows them at the same offset,
-   * and the given buffer is detached, as by a transfer list. Throws a TypeError for memory that other code
-   * relies on (the pool of Node's small Buffers, a WebAssembly.Memory).
+   * its bytes are copied into memory of this library, and the given buffer is detached, as by a transfer
+   * list. `bytes` of the result shows the bytes at the same offset. Throws a TypeError for memory that other
+   * code relies on (the pool of Node's small Buffers, a WebAssembly.Memory).
    */
   regMr(buffer: Registrable, access?: number): MemoryRegion;
   /** Makes a queue pair in state INIT, or in RESET with the option `steps`. See ibv_create_qp(3). */

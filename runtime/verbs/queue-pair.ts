@@ -65,8 +65,8 @@ export interface QueuePair extends Disposable {
   /** Number of further receives that the receive queue has room for. */
   readonly recvRoom: number;
   /**
-   * Moves to another state where the device can do that (`Device.whyNot`). `SQD` starts no further send.
-   * `RTS` continues from SQD or SQE; some devices do that only after the event `sq_drained`. `RESET` drops
+   * Moves to another state, if the device supports that (`Device.whyNot`). `SQD` starts no further send.
+   * `RTS` continues from SQD or SQE; some devices can do so only after the event `sq_drained`. `RESET` drops
    * posted requests without completions. `INIT` after RESET allows connecting again. `ERR` does what
    * `toError` does. Throws an error with code `refused` otherwise. See ibv_modify_qp(3).
    */
@@ -85,7 +85,7 @@ export interface QueuePair extends Disposable {
 }
 
 /**
- * The place to dial when the address does not contain it, and the identifying words with which both sides
+ * The destination when the address does not contain it, and the identifying words with which both sides
  * begin.
  */
 export interface Way {
@@ -150,8 +150,8 @@ export class OpenQueuePair extends Resource implements QueuePair {
     return this.#join('accept', address, {});
   }
   /**
-   * Calls `connect` or `accept`, as its role requires, with the place to dial that the sideband of a session
-   * knows.
+   * Calls `connect` or `accept`, as the role requires, with the destination that the session's sideband
+   * connection knows.
    */
   joinBy(way: Way, address: Uint8Array): Promise<void> {
     return this.#join(this.#role === 'accept' ? 'accept' : 'connect', address, way);
@@ -173,7 +173,7 @@ export class OpenQueuePair extends Resource implements QueuePair {
     const refusal = this.#native.modify(this.#number, states.indexOf('RTS'));
     if (refusal !== undefined) throw errorOf(`toRts of ${this.name}`, refusal);
   }
-  /** Checks that the queue pair takes single steps, and that this one begins in its state. */
+  /** Checks that the queue pair takes single steps, and that this step begins in its current state. */
   #step(call: string, from: QpState): void {
     this.check();
     if (this.#role !== 'steps')

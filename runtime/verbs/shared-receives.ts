@@ -14,8 +14,9 @@ export interface SharedReceiveQueue extends Disposable {
   /** Number of further receives that the queue has room for. */
   readonly room: number;
   /**
-   * Asks for one event `srq_limit_reached` of the device as soon as fewer receives than this are posted. 0
-   * cancels the request. Works if the device can do it (`Device.whyNot('srqLimit')`). See ibv_modify_srq(3).
+   * Requests one event `srq_limit_reached` of the device as soon as fewer receives than this number are
+   * posted. 0 cancels the request. It works if the device supports it (`Device.whyNot('srqLimit')`). See
+   * ibv_modify_srq(3).
    */
   armLimit(receives: number): void;
   readonly closed: boolean;

@@ -16,17 +16,20 @@ export const workerStartTimeoutMs = 30_000;
  */
 export const workerRestartMs = { first: 100, max: 10_000 } as const;
 /**
- * When a worker does not answer within this time in ms, a new connection goes to another worker, and the
- * silent worker is asked last for later connections. An idle thread answers within a millisecond.
+ * When a worker does not answer within this time in ms, a new connection goes to another worker. For later
+ * connections, the silent worker is asked last. An idle thread answers within a millisecond.
  */
 export const workerAnswerMs = 200;
 /**
- * Time in ms for which a new connection waits for a worker that answers, and the number of connections that
- * may wait. The time is less than `connectTimeoutMs`, so that clients receive the reason.
+ * The time in ms for which a new connection waits for a worker that answers, and the number of connections
+ * that may wait. The time is less than `connectTimeoutMs`, so that clients receive the reason.
  */
 export const workerWaitMs = 4_000;
 export const workerWaiting = 1_024;
-/** Time in ms that a worker that has drained has for `onDrained`. It is enough to write buffered data. */
+/**
+ * Time limit in ms for the `onDrained` of a worker that has drained. It is long enough to write buffered
+ * data.
+ */
 export const workerDrainedMs = 5_000;
 /**
  * Time limit in ms for the metrics of a worker. A scrape usually has 10 s. A thread that is busy for longer

@@ -85,7 +85,7 @@ export function listenInWorker(given: Server, options: WorkerOptions = {}): void
   // This listener runs when either side has started the shutdown.
   server.onShutdown(() => {
     send({ type: 'stopping' });
-    // Once the port is closed, nothing of this library keeps the thread alive.
+    // After the port is closed, nothing of this library keeps the thread alive.
     void server
       .shutdown()
       .then(() => {

@@ -1,8 +1,9 @@
 /**
- * A byte stream over a MessagePort. A worker gets it in place of the sideband socket, which cannot leave the
- * main thread. Each thread has one end of the stream, and the main thread's end is piped to the socket. Only
- * one chunk at a time is in flight in each direction, so a peer that sends faster than the worker reads fills
- * only its own socket. The stream carries control frames only; calls do not pass through it.
+ * A byte stream over a MessagePort. A worker gets it in place of the socket of the sideband connection, which
+ * cannot leave the main thread. Each thread has one end of the stream, and the main thread's end is piped to
+ * the socket. In each direction, only one chunk is in flight at a time. A peer that sends faster than the
+ * worker reads therefore fills only its own socket. The stream carries control frames only; calls do not pass
+ * through it.
  */
 import { Duplex } from 'node:stream';
 import type { MessagePort } from 'node:worker_threads';
@@ -15,8 +16,8 @@ export interface SocketAddresses {
   readonly remotePort?: number | undefined;
   readonly localAddress?: string | undefined;
   /**
-   * Why the client cannot use fabrics that dial (handoff.ts). Only the main thread can hand over their
-   * connections.
+   * The reason why the client cannot use fabrics that dial (handoff.ts). Only the main thread can hand over
+   * their connections.
    */
   readonly handoffRefusals?: HandoffRefusals | undefined;
   /** The verified identity of the peer. */
@@ -67,7 +68,7 @@ export class PortDuplex extends Duplex implements SocketAddresses {
 
   override _write(chunk: Buffer, _: BufferEncoding, callback: () => void): void {
     this.#written = callback;
-    // Send a copy, because a chunk is often a view of a pool, which would be sent as a whole.
+    // A copy is sent, because a chunk is often a view of a pool, which would be sent as a whole.
     this.#port.postMessage(new Uint8Array(chunk) satisfies Message);
   }
 

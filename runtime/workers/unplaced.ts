@@ -1,7 +1,7 @@
 /**
  * Connections that no worker has taken yet. A connection is first offered to the worker with the fewest
- * connections. It goes to the first worker that answers, because a thread that is busy does not answer and
- * must not get connections in this time. Owned by a WorkerGroup, on the main thread.
+ * connections. The connection goes to the first worker that answers. A busy thread does not answer, and must
+ * not get connections in this time. Owned by a WorkerGroup, on the main thread.
  */
 import type { Socket } from 'node:net';
 import { Link } from '../control/link.ts';
@@ -51,7 +51,7 @@ export class Unplaced {
   }
 
   add(socket: Socket, peer: string): void {
-    // Handle errors, because the loss of a waiting connection must not be an uncaught error.
+    // Errors are handled, because the loss of a waiting connection must not be an uncaught error.
     socket.on('error', () => undefined);
     if (!this.#places.some(({ up }) => up)) {
       refuse(socket, 'no worker of this server is up; try again soon');
@@ -77,8 +77,8 @@ export class Unplaced {
   }
 
   /**
-   * Call this when the worker has answered. The worker gets one connection at a time, so that all workers
-   * that answer share the waiting connections.
+   * Must be called when the worker has answered. The worker gets one connection at a time, so that all
+   * workers that answer share the waiting connections.
    */
   here(place: Place): void {
     const asked = this.#asked.get(place);
@@ -94,7 +94,7 @@ export class Unplaced {
     place.ask();
   }
 
-  /** Call this when the worker starts or stops taking connections. */
+  /** Must be called when the worker starts or stops taking connections. */
   changed(place: Place): void {
     const asked = this.#asked.get(place);
     this.#asked.delete(place);
@@ -111,8 +111,8 @@ export class Unplaced {
   }
 
   /**
-   * Asks the worker with the fewest connections. Connections that are being offered to a worker count, too.
-   * If that worker does not answer, asks all workers.
+   * Asks the worker with the fewest connections. Connections that are being offered to a worker are also
+   * counted. If that worker does not answer, asks all workers.
    */
   #askNext(one: Waiting): void {
     clearTimeout(one.timer);
@@ -134,7 +134,8 @@ export class Unplaced {
   #best(one: Waiting): Place | undefined {
     let best: Place | undefined;
     let bestLoad = Number.POSITIVE_INFINITY;
-    // Begin with another worker each time, so that workers with equal numbers of connections take turns.
+    // The search begins with another worker each time, so that workers with equal numbers of connections take
+    // turns.
     for (let i = 0; i < this.#places.length; ++i) {
       const place = this.#places[(this.#next + i) % this.#places.length]!;
       if (!place.up || one.asked.has(place)) continue;

@@ -12,9 +12,9 @@ export interface WorkersOptions {
   /** The TLS options, as for `createServer`. The servers in the workers must not have this option. */
   tls?: TlsSource<ServerTls>;
   /**
-   * Called with a line for each connection that TLS ends before a worker has it, and for problems with the
-   * files of `tls`. Default: process warnings are shown for the files and for the first refused client;
-   * further refusals are counted and summed up once a minute.
+   * Called with a line for each connection that TLS ends before a worker has received it, and for problems
+   * with the files of `tls`. Default: process warnings are shown for the files and for the first refused
+   * client; further refusals are counted and summed up once a minute.
    */
   log?: (line: string) => void;
   /** Permissions and owner of the file of a unix socket, as for `createServer`. */
@@ -49,9 +49,9 @@ export interface WorkerGroup extends AsyncDisposable, ThreadMetricsSource {
    */
   shutdown(options?: { graceMs?: number }): Promise<void>;
   /**
-   * Calls `listener` when shutdown() begins, before the workers know of it; at once if it has already begun.
-   * Promises that listeners return are awaited for at most a second of the grace period, in which the group
-   * serves as before: it can leave a list of servers first.
+   * Calls `listener` when shutdown() begins, before the workers learn of it. If shutdown() has already begun,
+   * calls it at once. Promises that listeners return are awaited for at most a second of the grace period. In
+   * this time the group serves as before, so that it can leave a list of servers first.
    */
   onShutdown(listener: () => unknown): void;
 }

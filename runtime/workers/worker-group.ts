@@ -151,7 +151,8 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
 
   async start(address: string): Promise<void> {
     try {
-      // Only TLS needs to wait here. Without TLS, the threads have been started when this function returns.
+      // Only TLS requires waiting here. Without TLS, the threads have been started when this function
+      // returns.
       if (this.#tls !== undefined) {
         await this.#tls.ready();
         const trouble = this.#tls.certTrouble;
@@ -175,7 +176,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
       this.#warn(text);
       return;
     }
-    // Handle exceptions and rejections of onWorkerError here, because no caller would.
+    // Exceptions and rejections of onWorkerError are handled here, because no caller would handle them.
     const failed = (fault: unknown): void =>
       this.#warn(`${text}; and onWorkerError has failed: ${textOf(fault)}`);
     try {

@@ -216,7 +216,7 @@ export class WorkerThread implements Place {
     await within(graceMs + closeTimeoutMs, Promise.race([drained, over]));
     // Only a worker that has drained gets time for its `onDrained`. A worker that is stuck gets none.
     if (hasDrained) await within(workerDrainedMs + closeTimeoutMs, over);
-    // A handler that never ends may hold a timer or a socket, so terminate the thread after a short time.
+    // A handler that never ends may keep a timer or a socket, so the thread is terminated after a short time.
     await within(closeTimeoutMs, this.#exited);
     await worker.terminate();
   }

@@ -11,7 +11,9 @@ import { type ExportedDeclarations, Node, Project, ts } from 'ts-morph';
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 const printer = ts.createPrinter({ removeComments: true });
 
-/** Returns the name of a declaration in its own file; users may get it under another name. */
+/**
+ * Returns the name that a declaration has in its own file; an entry point may export it under another name.
+ */
 function nameOf(declaration: ExportedDeclarations): string | undefined {
   return Node.hasName(declaration) ? declaration.getName() : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The goals of the benchmark. Each goal is tested at its bound, and is not judged without the rows that it
- * compares.
+ * The goals of the benchmark. Each goal is tested at its limit. A goal whose rows are missing from the
+ * results is not judged.
  */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../../bench/goals.ts';
@@ -37,8 +37,8 @@ describe('goals', () => {
     for (const name of ['plain-echo-64KiB-x8', 'tcp-plain-put-1MiB-x8']) {
       const rows = [
         row(name, 'quick start', { callsPerSecond, firstCallsPerSecond }),
-        // The first second of the row with all memory returned does not count, and neither does grpc-js'
-        // steady rate.
+        // The goals do not use the first second of the row with all memory returned, nor the steady rate of
+        // grpc-js.
         row(name, 'rdma-rpc', { callsPerSecond: back, firstCallsPerSecond: 1 }),
         row(name, 'grpc-js', { callsPerSecond: 9e9, firstCallsPerSecond: grpc }),
       ];
@@ -65,7 +65,7 @@ describe('goals', () => {
     expect(verdict(rows.slice(1), goal)).toBeUndefined();
   });
 
-  // Bytes per second, and CPU time of both sides together, for which 200 % means two CPUs.
+  // Bytes per second, and the CPU time of both sides together; 200 % means two CPUs.
   it.each([
     [1.2e9, 200, true],
     [1.19e9, 200, false],

@@ -1,13 +1,13 @@
 /**
- * The context that a choice leads to when the address of the connection is part of the choice, and the life
- * of that context.
+ * The tests check which context is chosen when the address of the connection is part of the choice, and when
+ * that context opens and closes.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { contextLingerMs } from '../../runtime/limits.ts';
 import { EvKind, type VerbsOptions } from '../../runtime/native/native.ts';
 import { FakeNative } from '../runtime/fake-native.ts';
 
-/** The addresses of each device, beginning with the address that the device takes by itself. */
+/** The addresses of each device; the first is the address that the device uses by default. */
 const devices: Record<string, string[]> = { rxe0: ['10.0.0.1', '10.0.1.1'] };
 let opened: (FakeNative & { path: string })[] = [];
 

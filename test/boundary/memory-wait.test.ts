@@ -1,6 +1,6 @@
 /**
- * An arena that the application has filled. Calls that need memory wait for it, other calls continue, and
- * callers learn for what they wait.
+ * An arena that the application has filled. Calls that need memory wait for it, other calls continue, and the
+ * error of a call that waits too long names the missing resource.
  */
 import { allocBuffer, configure, createClient, type Lease, leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -117,12 +117,12 @@ describe('a request that must be copied while the arena is full', { timeout: 60_
 });
 
 describe('an application that keeps large messages', { timeout: 60_000 }, () => {
-  // This test comes first, because the messages that the client's test leaves to the garbage collector would
-  // give memory back in the middle of this test.
+  // This test comes first. The client's test leaves messages to the garbage collector, which could otherwise
+  // free memory in the middle of this test.
   test('of a server: the caller learns it', async () => {
     const client = createClient(EchoDefinition, world.channel);
     await client.echo({});
-    // This leaves room for the bytes around the payload, which stays in place.
+    // This size leaves room for the bytes around the payload, which is sent in place.
     const around = allocBuffer(1, world.channel);
     fill();
     around.release();
@@ -141,7 +141,7 @@ describe('an application that keeps large messages', { timeout: 60_000 }, () => 
     });
     const client = createClient(EchoDefinition, world.channel);
     await client.echo({});
-    // This leaves room for the bytes around the payload of a response, which stays in place.
+    // This size leaves room for the bytes around the payload of a response, which is sent in place.
     const around = [allocBuffer(1, world.channel), allocBuffer(1, world.channel)];
     fill();
     for (const lease of around) lease.release();

@@ -1,7 +1,7 @@
 /**
- * Messages in each receive slot of a session, which JS reads through windows (runtime/native/words.ts,
- * `receiveWindow`). The test sends more messages than there are slots, one after the other and many at once,
- * in both directions, with their metadata.
+ * The tests send messages through each receive slot of a session. JS reads these messages through windows
+ * (runtime/native/words.ts, `receiveWindow`). The test sends more messages than there are slots, one after
+ * the other and many at once, in both directions, with their metadata.
  */
 import { createClient, Metadata } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Tests that calls leave nothing behind, for buffers that the registration cache keeps. See registrations.ts
- * for the test itself.
+ * Tests that calls leave no memory behind when the registration cache keeps their buffers. See
+ * registrations.ts for the test itself.
  */
 import { configure } from 'rdma-rpc';
 import { nothingStays } from './registrations.ts';

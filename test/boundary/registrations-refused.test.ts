@@ -1,5 +1,5 @@
 /**
- * Tests that calls leave nothing behind, for buffers that the registration cache never takes. See
+ * Tests that calls leave no memory behind when the registration cache never takes their buffers. See
  * registrations.ts for the test itself.
  */
 import { configure } from 'rdma-rpc';

@@ -1,5 +1,5 @@
 /**
- * Tests that calls leave nothing behind, for buffers that are copied through staging memory. See
+ * Tests that calls leave no memory behind when their buffers are copied through staging memory. See
  * registrations.ts for the test itself.
  */
 import { configure } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * Calls with large messages, in both directions and with every kind of end, and the memory that is kept
- * afterwards. Several tests use it, each with different options.
+ * Makes calls with large messages, in both directions and with every way to end, and measures the memory that
+ * is kept afterwards. Several tests use it, each with different options.
  */
 import { createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';
@@ -67,9 +67,9 @@ export function nothingStays(registeredMost: number, payloadBytes = requestBytes
     if (end === 'cancelled') giveUp.abort();
     if (end === 'connection lost') await channel.close();
     if (end !== 'answered') await settled;
-    // The handlers return answers for which no caller waits any more.
+    // The handlers return responses for which no caller waits any more.
     answer();
-    // The answers are then on their way, and the test can wait for the memory that is kept for them.
+    // The responses are then on their way, and the test can wait for the memory that is kept for them.
     await new Promise((resolve) => setImmediate(resolve));
     for (const result of await settled)
       expect(result.status).toBe(end === 'answered' ? 'fulfilled' : 'rejected');

@@ -1,7 +1,7 @@
 /**
  * The queues of calls that wait for memory, slots or registrations. The tests check which calls are retried
- * when a resource is free, how often and in which order, how the sessions of a context take turns, and that
- * deadlines are kept whatever one of the calls does.
+ * when a resource is free, how often, and in which order. They also check that the sessions of a context take
+ * turns, and that deadlines are kept even if one of the calls throws.
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -17,7 +17,7 @@ afterEach(() => {
   warned.mockClear();
 });
 
-/** An arena with this number of free bytes, and entries that want to send messages of these sizes. */
+/** Makes an arena with this number of free bytes, and entries that want to send messages of these sizes. */
 class World {
   free = 0;
   attempts = 0;
@@ -263,7 +263,7 @@ const step = fc.oneof(
     session: fc.nat(3),
     bytes: fc.integer({ min: 1, max: 6 }),
     waitMs: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
-    /** The action of an entry when it is tried. */
+    /** The function that an entry runs when it is tried. */
     mischief: fc.option(fc.constantFrom('throws', 'comes', 'ends another', 'goes round'), { nil: undefined }),
   }),
   fc.record({ do: fc.constant('end' as const), which: fc.nat(20) }),
@@ -298,7 +298,7 @@ test('no call is lost, starves or outlasts its deadline, whatever the others do 
     const come = (session: number, bytes: number, waitMs: number | undefined, mischief?: string): void => {
       const queue = sessions[session]!;
       const name = `${all.size}`;
-      // An entry that throws is not tried again, and ends by its deadline.
+      // An entry that throws is not tried again, and ends at its deadline.
       const endMs = deadlines.now + (waitMs ?? (mischief === 'throws' ? 60 : Number.POSITIVE_INFINITY));
       const sender = new Sender(world, name, [bytes], {
         queue,
@@ -328,13 +328,14 @@ test('no call is lost, starves or outlasts its deadline, whatever the others do 
       }
       for (const name of world.late) expect(all.get(name)!.endMs).toBeLessThanOrEqual(deadlines.now);
       if (each.do !== 'give') continue;
-      // The first entry of each session finds too little, so every entry that could be sent is tried.
+      // The first entry of each session needs more memory than is free, so the queue tries every entry that
+      // could be sent.
       for (const queue of sessions) {
         const first = living().find((known) => known.queue === queue);
         if (first?.threw !== true) expect(first?.bytes ?? Infinity).toBeGreaterThan(world.free);
       }
     }
-    // When there is room for all, all entries are sent except those that have thrown, which end at their
+    // When memory is free for all, all entries are sent except those that have thrown, which end at their
     // deadlines.
     world.give(10_000);
     world.give(0);

@@ -1,6 +1,6 @@
 /**
- * A response that must be copied while the arena is full. The response waits, as requests do; other calls
- * continue, and its caller learns for what it waited.
+ * A response that must be copied while the arena is full. The response waits, as requests do. Other calls
+ * continue, and the error names the resource for which the response waited.
  */
 import { rmSync } from 'node:fs';
 import {
@@ -65,7 +65,7 @@ afterEach(async () => {
   await close();
 });
 
-/** Fills the arena except for the memory of one small block. */
+/** Uses all of the arena except for one small block. */
 function fill(): void {
   for (let bytes = 1024 * KiB; bytes > 4 * KiB; bytes /= 2) {
     try {
@@ -148,7 +148,8 @@ describe('a response that must be copied while the arena is full', { timeout: 60
 
   test('is encoded again when memory is returned, but not for memory that it returned itself', async () => {
     const client = createClient(EchoDefinition, channel);
-    // This leaves room for the bytes around the payload, which stays in place, but is to be copied.
+    // This size leaves room for the bytes around the payload. The payload is not in the arena, but must be
+    // copied into it.
     const around = allocBuffer(1, channel);
     fill();
     around.release();

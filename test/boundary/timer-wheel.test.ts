@@ -1,6 +1,6 @@
 /**
- * The wheel in virtual time. Nothing fires early, and everything fires within two ticks, in any mix of adds,
- * removes and far deadlines.
+ * The wheel in virtual time. No entry fires early, and each entry fires at most two ticks late, in any mix of
+ * adds, removes and far deadlines.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -10,7 +10,9 @@ import { wheelSlots, wheelTickMs } from '../../runtime/limits.ts';
 const turnMs = wheelSlots * wheelTickMs;
 const lateMs = 2 * wheelTickMs + 1;
 
-/** A wheel with its own clock. `advance` runs it exactly when it asked to be woken. */
+/**
+ * A wheel with its own clock. `advance` runs the wheel exactly at the times for which it asked to be woken.
+ */
 class World {
   now: number;
   wakeAt = Infinity;
@@ -116,7 +118,7 @@ describe('a deadline', () => {
     const world = new World();
     world.wheel.refresh(world.now);
     world.add(10, 1);
-    // The application computes for half a second before its turn ends.
+    // The application computes for half a second before its event-loop iteration ends.
     world.now += 500;
     world.wheel.endTurn(world.now);
     world.advance(9);

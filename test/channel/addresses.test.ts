@@ -120,7 +120,7 @@ describe('bad answers in a row', () => {
     return { channel, client };
   }
 
-  /** `throw` answers INTERNAL on every server, so only the calls that go to a are made to throw. */
+  /** `throw` makes every server answer INTERNAL, so the test makes only the calls to `a` throw. */
   async function failCalls(client: TestClient, times: number): Promise<void> {
     let struck = 0;
     while (struck < times) {
@@ -316,9 +316,9 @@ describe('addresses that createChannel accepts', () => {
     [[{ address: 'a:1', weight: NaN }], /a:1: weight NaN is not a number/],
     [[{ weight: 2 }], /not a string/],
     [[null], /not a string/],
-    [[{ address: 'a:1', zone: 5 }], /a:1: the zone is not a text/],
+    [[{ address: 'a:1', zone: 5 }], /a:1: the zone must be a string, but is 5/],
     [[{ address: 'a:1', attributes: [] }], /a:1: attributes are an object/],
-    [[{ address: 'a:1', attributes: { rack: 5 } }], /a:1: the attribute rack is not a text/],
+    [[{ address: 'a:1', attributes: { rack: 5 } }], /a:1: the attribute rack must be a string, but is 5/],
     [Array.from({ length: 257 }, (_, i) => `h:${i}`), /257 addresses, at most 256/],
   ])('%j is refused', (given, text) => {
     expect(() => createChannel(given as string)).toThrow(text);

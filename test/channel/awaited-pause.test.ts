@@ -43,7 +43,8 @@ test.each<[string, number, number, number, number[], number]>([
 });
 
 /**
- * Returns the times of the attempts of a client whose calls wait until `deadlineMs`, on a clock of its own.
+ * Returns the times at which a client attempts to connect while its calls wait until `deadlineMs`, on a clock
+ * of the test.
  */
 function attempts(deadlineMs: number, random: () => number): number[] {
   const backoff = new Backoff(limits.backoffMs.default, limits.backoffMaxMs.default, random, true);

@@ -58,8 +58,8 @@ describe('spread pauses', () => {
 });
 
 /**
- * Returns how many clients have connected in each second after the server is back, when all clients lost it
- * at the same moment and all tried to connect again.
+ * All clients lose the server at the same moment and then try to connect again. Returns the number of clients
+ * that have connected in each second after the server is back.
  */
 function returns(clients: number, awayMs: number): number[] {
   const chance = new Random(17);

@@ -128,7 +128,7 @@ test('round robin begins at a random connection, and goes on where it was when o
 });
 
 describe('least request', () => {
-  /** Each server ends one of its calls after each `every` steps, and one call begins at each step. */
+  /** A call begins at each step. Each server ends one of its calls every `every` steps. */
   function deepest(policy: Policy<Server>, all: Server[], every: readonly number[]): number[] {
     policy.update(all, all);
     const most = all.map(() => 0);

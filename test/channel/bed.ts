@@ -28,7 +28,7 @@ export class Bed {
   readonly dialled: string[] = [];
   /** Connections to these addresses get no answer at all. */
   readonly mute = new Set<string>();
-  /** The result of `fetch` at these addresses, in place of the server's own name. */
+  /** What `fetch` returns at these addresses, in place of the server's own name. */
   readonly unwell = new Map<string, () => Promise<{ text: string }>>();
   readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
@@ -73,7 +73,7 @@ export class Bed {
     const dial = async (_: AbortSignal, address: string) => {
       this.dialled.push(address);
       const [near, far] = duplexPair();
-      // Before Node 24 the other half of a pair is not told.
+      // Before Node 24, closing one half of a pair does not close the other half.
       far.once('close', () => near.destroy());
       if (this.mute.has(address)) return near;
       const running = this.running.get(address);

@@ -40,7 +40,7 @@ function dataOf(type: number, text: string): Buffer {
 }
 
 export class DnsServer {
-  /** The answers by `TYPE name`, such as `A host.test`. A name that is missing here does not exist. */
+  /** The answers by `TYPE name`, such as `A host.test`. A name that is not in this table does not exist. */
   readonly answers = new Map<string, Answer>();
   /** The questions so far, as `udp A host.test`. */
   readonly asked: string[] = [];

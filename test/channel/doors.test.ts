@@ -1,6 +1,6 @@
 /**
- * Servers with several doors: which one a channel takes, what happens when one cannot be reached, and that
- * the server counts once.
+ * A server with several doors: the tests check which door a channel uses, what happens when one cannot be
+ * reached, and that the server is counted once.
  */
 import {
   type Channel,
@@ -42,7 +42,7 @@ function start({ address, doors = [] }: ServerAddress): void {
   for (const door of doors) bed.running.set(door, bed.at(address));
 }
 const shut = (door: string): boolean => bed.running.delete(door);
-/** At this address a server answers that has no fabric in common with the channel. */
+/** The server at this address has no fabric in common with the channel. */
 function startWrong(door: string): void {
   const server = new RpcServer({}, ['shm']).add(EchoDefinition, {});
   others.push(server);
@@ -77,7 +77,7 @@ describe('which door is taken', () => {
     expect(await call(channel)).toBe('a:1');
     expect(doorsOf(channel)).toEqual([door]);
     expect(bed.dialled).toEqual(dialled);
-    // The log says which doors were passed over, and why.
+    // The log names the doors that were passed over, and the reason for each.
     const said = lines.filter((line) => line.startsWith('a:1: connected by'));
     expect(said).toHaveLength(dialled.length > 1 ? 1 : 0);
     for (const shown of dialled) if (dialled.length > 1) expect(said[0]).toContain(shown);
@@ -177,7 +177,7 @@ describe('the server counts once', () => {
   });
 
   test('for a registry: other doors of a known address leave its connection', async () => {
-    // Lists of resolvers are checked, so the doors have real names.
+    // The addresses in a resolver's list are checked, so the doors have real names.
     const before = { address: 'a:1', doors: ['unix:/old'] };
     start(before);
     let push!: (servers: readonly ServerAddress[]) => void;

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** This number distinguishes a loop that consists only of microtasks from any other loop. */
+/** A loop of microtasks alone makes fewer iterations than this number, and any other loop makes more. */
 const tries = 2000;
 const longMs = 600_000;
 

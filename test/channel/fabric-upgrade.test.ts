@@ -1,6 +1,6 @@
 /**
- * A connection over a fabric that is not the first choice, and better fabrics that become available later, on
- * a clock that the test moves.
+ * A connection uses a fabric that is not the first choice, and better fabrics become available later. The
+ * test moves the clock.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { createClient } from 'rdma-rpc';
@@ -16,7 +16,7 @@ const everyMs = 10_000;
 
 /** A channel that prefers shm and accepts sim, and a server whose offer the test sets. */
 class Pair {
-  /** The fabrics that the server offers to the next connection; undefined when no server listens. */
+  /** The fabrics that the server offers to the next connection; undefined while no server listens. */
   offered: readonly FabricName[] | undefined = ['sim'];
   /** The next connections get no answer. */
   mute = false;
@@ -71,7 +71,7 @@ class Pair {
   }
 }
 
-/** Lets time pass, and waits until its effects have happened. */
+/** Advances the clock, and waits until the effects have happened. */
 async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
   for (let turns = 0; turns < 20; ++turns) await turn();

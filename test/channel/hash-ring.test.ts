@@ -1,6 +1,6 @@
 /**
- * The search in the ring of consistent hashing, and the bound of loads over many servers, where the calls in
- * flight are not counted for each pick.
+ * The search in the ring of consistent hashing, and the bound of loads over many servers. The calls in flight
+ * are not counted for each pick.
  */
 import { describe, expect, test } from 'vitest';
 import { BoundedHash } from '../../runtime/client/balancing/bounded-hash.ts';
@@ -21,7 +21,7 @@ const servers = (count: number, weight: (i: number) => number = () => 1): Server
     load: 0,
   }));
 
-/** The points of a ring as its documentation says, and the owner of each, in order. */
+/** The points of a ring as its documentation describes them, in order, each with its owner. */
 function pointsOf(listed: readonly Server[]): [number, number][] {
   const total = listed.reduce((sum, { weight }) => sum + weight, 0);
   const scale = 2 ** Math.round(Math.log2((160 * listed.length) / total));
@@ -56,7 +56,7 @@ describe('the ring', () => {
       const position = ring.positionOf(hash);
       const [point, owner] = points[position]!;
       const before = position === 0 ? -1 : points[position - 1]![0];
-      // Behind the last point the first one is next.
+      // The first point follows the last one.
       expect(hash > points.at(-1)![0] ? position === 0 : before < hash && hash <= point).toBe(true);
       expect(ring.ownerAt(position)).toBe(owner);
     }
@@ -83,7 +83,7 @@ test.each([3, 10, 100, 250])(
       const chosen = policy.pick(() => true, encodeMetadata([['user', key]]))!;
       ++chosen.load;
       inFlight.push(chosen);
-      // The calls were counted within this number of picks, and each pick since then counts as a call.
+      // The calls were counted at most this number of picks ago, and each pick since then counts as a call.
       recent.unshift(inFlight.length);
       recent.length = Math.min(recent.length, Math.floor(count / 8) + 1);
       const counted = Math.max(...recent) + Math.floor(count / 8);

@@ -1,6 +1,7 @@
 /**
- * Every policy with every way in which a server ends: after the first call that fails, no call of the channel
- * goes there, until the server is back. So all later calls succeed while other servers are there.
+ * Every policy is tested with every way in which a server can end. After the first call that fails, the
+ * channel makes no call to that server until the server is back. Therefore all later calls succeed as long as
+ * another server runs.
  */
 import { type Channel, type ChannelOptions, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -23,7 +24,7 @@ afterEach(async () => {
   vi.restoreAllMocks();
 });
 
-/** Ends the server at `a`; nobody listens there afterwards. */
+/** Ends the server at `a`; afterwards no server listens there. */
 const ways: readonly [string, () => Promise<void>][] = [
   [
     'its process is killed: the connection is reset',
@@ -54,7 +55,7 @@ describe.each(policies)('%s', (_, row) => {
 
   test.each(ways)('%s', async (__, end) => {
     bed.start(...addresses);
-    // Calls at `a` take a while, so that some are under way when it ends.
+    // Calls at `a` take a while, so that some are under way when the server ends.
     bed.unwell.set(a, async () => {
       await new Promise((resolve) => setImmediate(resolve));
       return { text: a };
@@ -73,7 +74,7 @@ describe.each(policies)('%s', (_, row) => {
     expect(load.late).toEqual([]);
     expect(channel.addresses[0]!.state).not.toBe('ready');
 
-    // It is back, and gets calls again, except with pick-first, which stays where it is.
+    // The server is back and gets calls again, except with pick-first, which stays with its current server.
     bed.start(a);
     if (row.options.loadBalancing === 'pick-first') return;
     while (bed.at(a).log.started === 0) await client.fetch({}, { metadata });

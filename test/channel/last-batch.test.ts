@@ -1,8 +1,7 @@
 /**
- * Calls that code of the application begins in the batch of events that ends their session: before the event
- * of the end, while the session's calls are notified of it, and after it. By then native code has ended the
- * session, so each call must go out on another connection. test/states covers other places for such code, at
- * random.
+ * Application code begins calls in the batch of events that ends their session: before the end event, while
+ * the session's calls are notified, and after the end event. By then native code has ended the session, so
+ * each call must use another connection. test/states starts calls at other moments, at random.
  */
 import { type CallOptions, type Client, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -13,7 +12,7 @@ import { type ItemInit, StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 import { collect, openStreams, type StreamWorld } from '../stream/stream-world.ts';
 import { caught, turn } from './bed.ts';
 
-/** Number of event-loop iterations after which everything in this test has happened many times over. */
+/** After this number of event-loop iterations, everything that this test starts has long happened. */
 const turnsMax = 5000;
 async function until(condition: () => boolean): Promise<void> {
   for (let turns = 0; !condition(); ++turns) {
@@ -27,7 +26,7 @@ let world: StreamWorld;
 let client: Client<typeof StreamsDefinition>;
 /** The client's sessions, in the order in which they were connected. */
 let sessions: ClientSession[];
-/** Run before and after the event that ends the first of the sessions. */
+/** These functions run before and after the event that ends the first of the sessions. */
 let before: () => void;
 let behind: () => void;
 
@@ -47,7 +46,7 @@ beforeEach(async () => {
   };
   const { native } = context;
   const sessionError = native.sessionError.bind(native);
-  // This function is the last that is called before the session is notified of its end.
+  // This function is called last before the session is notified of its end.
   const value = (session: number): string => {
     if (session === sessions[0]?.target.session && context.sessions.has(session)) before();
     return sessionError(session);
@@ -87,7 +86,7 @@ async function openStreamThat(onLeft: () => void): Promise<void> {
 }
 
 type Begin = () => void;
-/** Arranges for `begin` to be called at each of these places. */
+/** Arranges that `begin` is called at each of these moments. */
 const places: Readonly<Record<string, (begin: Begin) => Promise<void> | void>> = {
   'in an event before the end': (begin) => {
     before = begin;
@@ -127,7 +126,8 @@ describe.each(Object.keys(places))('a call that begins %s', (place) => {
     let refused = false;
     await places[place]!(() => {
       call ??= kinds[kind]!(options).catch((error: unknown) => {
-        // Requests of an iterable that has begun cannot be sent again. No request has been taken yet.
+        // A request stream of which the first element has been read cannot be sent again. No request has been
+        // taken yet.
         expect(error).toMatchObject({ processed: 'no' });
         refused = true;
       });

@@ -1,6 +1,6 @@
-/** Calls one after another while a server ends, and which of them failed. */
+/** Makes calls one after another while a server ends, and records which of them failed. */
 
-/** Calls that are under way at any time. */
+/** Number of calls that are under way at any time. */
 const together = 8;
 
 interface Made {

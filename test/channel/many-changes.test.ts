@@ -1,6 +1,6 @@
 /**
- * A list of 1,000 addresses that changes a thousand times: memory comes back, unchanged addresses stay
- * connected, and a change does not cost more than its addresses do.
+ * A list of 1,000 addresses changes a thousand times. The tests check that memory is freed, that unchanged
+ * addresses stay connected, and that the cost of a change depends only on the addresses that change.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -28,14 +28,14 @@ async function heapBytes(): Promise<number> {
 
 const subset = { size: 200, clientId: 'a client' };
 test.each<[string, number, object]>([
-  // As many as a channel may connect to; more are for subsets.
+  // The largest number of addresses to which a channel may connect; longer lists need subsets.
   ['250, all of them used', 250, {}],
   ['1,000, of which the channel uses a subset', 1000, { subset }],
 ])('one of %s, at a time', async (_, total, options) => {
   const count = everything ? total : 250;
   const staying = Array.from({ length: 10 }, (_, i) => `stays-${i}:1`);
   bed.start(...staying);
-  // Nobody listens at the others.
+  // No server listens at the other addresses.
   const others = Array.from({ length: count - staying.length }, (_, i) => `gone-${i}:1`);
   const list = (): ServerAddress[] => [...staying, ...others].map((address) => ({ address }));
   let push!: (servers: readonly ServerAddress[]) => void;
@@ -52,7 +52,10 @@ test.each<[string, number, object]>([
     channel.addresses.filter(({ state }) => state === 'ready').map(({ address }) => address);
   await channel.ready();
   const known = (): string[] => channel.addresses.map(({ address }) => address);
-  /** The subset may let an address go for a new one that ranks higher. These have always been in it. */
+  /**
+   * Addresses that have been in the subset all the time. The subset may drop an address for a new one that
+   * ranks higher.
+   */
   let always = staying.filter((address) => known().includes(address));
   await until(() => used().length === always.length);
   let next = 0;

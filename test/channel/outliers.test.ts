@@ -1,6 +1,6 @@
 /**
- * Outliers: which addresses count as outliers, when this is checked, and what happens to them, on a clock
- * that the test moves.
+ * The tests check which addresses count as outliers, when this is decided, and what happens to them. The test
+ * moves the clock.
  */
 import { type Channel, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -98,7 +98,7 @@ describe('on a clock', () => {
       const client = createClient(EchoDefinition, channel);
       const who = new Set<string>();
       const fetch = async (): Promise<string> => (await client.fetch({})).text;
-      // The order is known: the next address is the one behind the address that answered last.
+      // The order is known: the next address is the one after the address that answered last.
       const ready = channel.addresses.filter(({ state }) => state === 'ready').map(({ address }) => address);
       let turn = (ready.indexOf(await fetch()) + 1) % ready.length;
       for (let i = 0; i < calls; ++i) {

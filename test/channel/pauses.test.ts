@@ -1,6 +1,6 @@
 /**
- * Pauses that a server asks for, of calls that are repeated. They end with the call's time, its signal and
- * its channel.
+ * The pauses that a server asks for before a call is repeated. A pause ends at the call's deadline, when its
+ * signal aborts, and when its channel closes.
  */
 import { createClient, Metadata, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -14,7 +14,10 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** Returns a client of a server that asks for each call again in a minute; `calls` counts the calls. */
+/**
+ * Returns a client of a server that asks the client to repeat each call after a minute; `calls` counts the
+ * calls.
+ */
 function putOff() {
   const seen = { calls: 0 };
   const server = new RpcServer({}, ['sim']).add(EchoDefinition, {

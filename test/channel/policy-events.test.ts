@@ -91,7 +91,7 @@ describe.each(policies)('%s', (policy, row) => {
     }
     await bed.stop(a);
     expect(await Promise.race(hanging)).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
-    // Calls to the other addresses hang, and the least-request policy avoids these addresses.
+    // Calls to the other addresses hang, so the least-request policy avoids those addresses.
     for (const who of await answering(channel)) expect(withoutA).toContain(who);
     for (const each of [b, c]) await bed.stop(each);
     await Promise.all(hanging);

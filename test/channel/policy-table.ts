@@ -6,7 +6,7 @@ import { hashOfText } from '../../runtime/client/balancing/key-hash.ts';
 export const addresses = ['a:1', 'b:1', 'c:1'] as const;
 const [a, b, c] = addresses;
 
-/** A value whose server is `a`, and then `b` when `a` is away. */
+/** A key whose server is `a`, or `b` while `a` is away. */
 function valueOfA(): string {
   const ownerOf = (list: readonly string[], value: string): string => {
     const ring = new HashRing(list.map((address) => ({ address, weight: 1 })));
@@ -17,7 +17,7 @@ function valueOfA(): string {
 export const metadata = { 'user-id': valueOfA() };
 
 export interface Row {
-  /** True if zones are configured because the policy uses them. */
+  /** True when the policy uses zones, so that zones must be configured. */
   readonly servers?: readonly ServerAddress[];
   readonly options: ChannelOptions;
   /** The servers of nine calls that are made one after another. */
@@ -25,7 +25,8 @@ export interface Row {
   /** The servers of these calls when `a` takes no calls. */
   readonly withoutA: string;
   /**
-   * The server that answers a call that is retried when `a` fails, and a call that is hedged when `a` hangs.
+   * The servers that answer two calls: a call that is retried when `a` fails, and a call that is hedged when
+   * `a` hangs.
    */
   readonly retried: string;
   readonly hedged: string;
@@ -40,13 +41,14 @@ export const policies: readonly [string, Row][] = [
     'least-request',
     { options: { loadBalancing: 'least-request' }, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' },
   ],
-  // The list is tried in order when the connection is lost. An error is the answer of a healthy server, so it
-  // is not tried elsewhere.
+  // The list is tried in order when the connection is lost. A healthy server can answer with an error, so
+  // such a call is not tried elsewhere.
   [
     'pick-first',
     { options: { loadBalancing: 'pick-first' }, all: 'a', withoutA: 'b', retried: '', hedged: '' },
   ],
-  // Repeats go to the same server, until it is ejected, or has more than its share of the calls in flight.
+  // Repeated calls go to the same server until it is ejected or has more than its share of the calls in
+  // flight.
   [
     'consistent-hash',
     {
@@ -67,7 +69,7 @@ export const policies: readonly [string, Row][] = [
       hedged: 'bc',
     },
   ],
-  // Repeats stay in the zone, which has one server.
+  // Repeated calls stay in the zone, which has one server.
   [
     'round-robin in a zone',
     {

@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 const { methods } = EchoDefinition;
-/** `behave` may be called twice, `echo` may not. */
+/** `behave` may be called twice for one call, `echo` may not. */
 const definition = {
   ...EchoDefinition,
   methods: {
@@ -30,7 +30,7 @@ const definition = {
 
 type Handler = (request: EchoMessage, context: HandlerContext, call: number) => unknown;
 
-/** Returns a client of a server at a:1 whose two methods do the same; `calls` counts. */
+/** Returns a client of a server at a:1 whose two methods do the same; `calls` counts the calls. */
 function scripted(handler: Handler, defaults: Parameters<typeof createClient<typeof definition>>[2] = {}) {
   const seen = { calls: 0, aborted: 0 };
   const handle = (request: EchoMessage, context: HandlerContext): Promise<EchoMessageInit> => {
@@ -61,7 +61,7 @@ describe('a call that no handler has seen', () => {
       return channel.addresses.every(({ state }) => state === 'ready');
     });
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    // A handler that hangs keeps the connection to a open while its server refuses new calls.
+    // A handler that hangs keeps the connection to `a` open while the server at `a` refuses new calls.
     const hanging = [0, 1].map(() => caught(client.behave({ text: 'hang' })));
     await until(() => bed.at('a:1').log.started === 1 && bed.at('b:1').log.started === 1);
     const ended = bed.at('a:1').server.shutdown({ graceMs: 5000 });
@@ -210,7 +210,7 @@ describe('retry', () => {
     let sick = true;
     const { client, seen } = scripted(() => (sick ? fail() : {}), { behave: { retry: quick } });
     for (let i = 0; i < 4; ++i) await caught(client.behave({}));
-    // 3 + 2 attempts take the bucket from 10 to 5; then each call makes one attempt.
+    // 3 + 2 attempts reduce the bucket from 10 to 5. From then on, each call makes one attempt.
     expect(seen.calls).toBe(3 + 2 + 1 + 1);
     sick = false;
     for (let i = 0; i < 40; ++i) await client.behave({});

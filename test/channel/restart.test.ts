@@ -65,7 +65,7 @@ test('a server that is killed and started again, five times: calls wait for it a
   }
 });
 
-/** The ways in which a server ends, and whether calls that are on their way to it may be lost. */
+/** The ways in which a server ends, each with whether calls on their way to the server may be lost. */
 const ways: [string, (server: ServerProcess) => Promise<unknown>, lost: boolean][] = [
   ['shut down, with a grace', (server) => server.shutdown(), false],
   [

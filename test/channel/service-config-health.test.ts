@@ -1,4 +1,7 @@
-/** Outlier detection and health checks by a service configuration: what is read, reported and done. */
+/**
+ * Outlier detection and health checks by a service configuration: the tests check which fields are read,
+ * which are reported, and their effect.
+ */
 import { type ChannelOptions, createClient, RpcError, type ServiceConfig, Status } from 'rdma-rpc';
 import { addHealth, healthCheck } from 'rdma-rpc/health';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -57,7 +60,7 @@ describe('outlier detection is read', () => {
     [detecting({ maxEjectionPercent: -1 }), /maxEjectionPercent: -1 is not a number from 0/],
     [detecting({}, [{ grpclb: {} }]), /childPolicy: .* is not with a known policy: pick_first/],
     [detecting({ successRateEjection: { requestVolume: 'x' } }), /requestVolume: "x" is not a number/],
-    [{ healthCheckConfig: { serviceName: 5 } }, /healthCheckConfig.serviceName: 5 is not a text/],
+    [{ healthCheckConfig: { serviceName: 5 } }, /healthCheckConfig.serviceName: 5 is not a string/],
     [{ healthCheckConfig: 'x' }, /healthCheckConfig: not an object/],
   ])('%j is refused', (config, text) => {
     expect(() => checkedServiceConfig(config)).toThrow(text);

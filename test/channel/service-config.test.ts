@@ -190,7 +190,7 @@ describe('a channel', () => {
     };
     expect(await runs({ fetch: { idempotent: true } })).toBe(3);
     expect(await runs({ fetch: { idempotent: true, retry: false } })).toBe(1);
-    // Its handler has run and must not run twice.
+    // The handler of this call has run and must not run twice.
     expect(await runs({})).toBe(1);
   });
 

@@ -95,7 +95,7 @@ describe('zone and subset', () => {
     expect(await answered(channel, 20)).toBe('ab');
     await bed.stop('a:1');
     await until(() => channel.addresses[0]!.state !== 'ready');
-    // 1.4 times one half: 30 % of the calls leave the zone.
+    // The factor is 1.4 times one half, so 30 % of the calls leave the zone.
     expect(await answered(channel, 200)).toBe('bcd');
     await bed.stop('b:1');
     await until(() => channel.addresses[1]!.state !== 'ready');

@@ -30,7 +30,7 @@ async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
 }
 
-/** A source that a test changes, with its answers and the lists that it pushes. */
+/** A resolver whose answers and pushed lists the test sets. */
 class Source implements Resolver {
   answer: () => Promise<List>;
   asked = 0;

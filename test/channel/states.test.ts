@@ -1,5 +1,5 @@
 /**
- * The life of a connection as a channel shows it: states, pauses, calls that wait and calls that do not, and
+ * The states of a connection as its channel shows them: pauses, calls that wait, calls that fail at once, and
  * the check after a silence.
  */
 
@@ -133,7 +133,7 @@ describe('waitForReady', () => {
     const given = caught(client.echo({}, { signal: controller.signal }));
     const told = await late;
     expect(told).toMatchObject({ code: Status.DEADLINE_EXCEEDED, processed: 'no' });
-    // The cause is what the call has waited for, which is what the user must repair.
+    // The cause is the reason for which the call has waited, because that is what the user must repair.
     expect(told.cause).toMatchObject({ code: Status.UNAVAILABLE });
     expect(told.message).toContain((told.cause as Error).message);
     controller.abort();
@@ -199,7 +199,7 @@ describe('after a silence', () => {
     vi.useRealTimers();
   });
 
-  /** Returns a channel that has made a call and then none for a second. */
+  /** Returns a channel that made a call and has been idle for a second since. */
   async function silent(options: ChannelOptions) {
     bed.start('a');
     const channel = bed.channel(['a'], options);

@@ -78,7 +78,7 @@ describe('a server that gets no `ready`', () => {
   test('runs nothing of a connection that it has refused: the call runs once, on the next one', async () => {
     const held = new Held({ handshakeTimeoutMs: 100 });
     await held.channel.ready();
-    // The call is sent. Before the server has read anything, its time limit for the handshake passes.
+    // The call is sent. The server's time limit for the handshake passes before the server has read anything.
     const answer = createClient(EchoDefinition, held.channel).echo({ number: 7 });
     vi.advanceTimersByTime(100);
     expect([(await answer).number, held.log.started]).toEqual([7, 1]);
@@ -155,7 +155,7 @@ describe('a refusal behind the handshake', () => {
     await channel.ready();
     await until(() => channel.addresses.every(({ state }) => state === 'ready'));
     const client = createClient(EchoDefinition, channel);
-    // One call runs on each connection. Neither ends by itself, so nothing happens on the other connection.
+    // Each connection has one call. Neither call ends by itself, so nothing happens on the other connection.
     for (let i = 0; i < 2; ++i) client.behave({ text: 'hang' }).catch(() => {});
     await until(() => bed.at('one').log.started === 1 && bed.at('two').log.started === 1);
     bed.far('one').write(refusal);

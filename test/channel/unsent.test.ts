@@ -1,6 +1,5 @@
 /**
- * Calls that a session returns because no handler can have seen them, and answers that count against an
- * address.
+ * A session returns calls that no handler can have seen. Some answers count as failures of an address.
  */
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';

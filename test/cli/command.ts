@@ -20,7 +20,7 @@ export function run(...args: string[]): Promise<Outcome> {
   });
 }
 
-/** Does the same in another folder, with additional environment variables. */
+/** Does the same in another folder, and adds environment variables. */
 export function runIn(cwd: string, more: NodeJS.ProcessEnv, ...args: string[]): Promise<Outcome> {
   return new Promise((resolve) => {
     const env = { ...process.env, ...more, NO_COLOR: '1' };
@@ -30,7 +30,7 @@ export function runIn(cwd: string, more: NodeJS.ProcessEnv, ...args: string[]): 
   });
 }
 
-/** The same with a stdin: the text to read, or a descriptor. */
+/** Does the same with a stdin: either the text to read, or a descriptor. */
 export async function runWith(stdin: string | number, ...args: string[]): Promise<Outcome> {
   const child = spawn(process.execPath, [main, ...args], {
     env: { ...process.env, NO_COLOR: '1' },

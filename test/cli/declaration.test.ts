@@ -26,7 +26,7 @@ const registryOf = (proto: string, include: readonly string[] = []): FileRegistr
   fileRegistry({ proto: [proto], include, protoset: [] });
 
 function textOf(file: DescFile, registry: FileRegistry): string {
-  // Top-level extensions have the messages of their groups at the top level.
+  // Extensions at the top level declare the messages of their groups at the top level too.
   const groups = new Set(
     file.extensions
       .filter((each) => each.proto.type === FieldDescriptorProto_Type.GROUP)
@@ -54,7 +54,8 @@ function bare({ proto }: DescFile, registry: FileRegistry): object {
 }
 
 /**
- * The text has its own order: messages come before fields, and groups come at the position of their fields.
+ * The text has an order of its own: messages come before fields, and a group comes at the position of its
+ * field.
  */
 function byName(value: unknown): unknown {
   if (Array.isArray(value)) {

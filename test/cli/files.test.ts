@@ -28,7 +28,7 @@ const streamProto = join(root, 'test/stream/protos/stream.proto');
 const echoSet = join(directory, 'echo.binpb');
 const { files } = fileRegistry({ proto: [echoProto], include: [], protoset: [] });
 const file = [...files].map(({ proto }) => proto);
-// Any order is accepted, even imports after the files that import them.
+// Any order of the files is accepted, even a file before the files that it imports.
 const set = create(FileDescriptorSetSchema, { file: file.reverse() });
 writeFileSync(echoSet, toBinary(FileDescriptorSetSchema, set));
 

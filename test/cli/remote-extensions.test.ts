@@ -1,6 +1,6 @@
 /**
- * Extensions to which no import leads: which of them `rdma-rpc call` requests from a server's reflection
- * service, and for how long.
+ * Extensions that no import reaches: which of them `rdma-rpc call` requests from a server's reflection
+ * service, and how long it waits for them.
  */
 
 import { type Channel, createInProcessChannel } from 'rdma-rpc';

@@ -34,7 +34,7 @@ describe('masking', () => {
     ['NODE7.corp.example is down', 'HOST is down'],
     [`cannot open ${people}/bob/app/x.node`, `cannot open ${people}/USER/app/x.node`],
     ['owned by alice, not by malice', 'owned by USER, not by malice'],
-    // Texts that stay in the report, because they identify nobody.
+    // Texts that stay in the report, because they do not identify a person or machine.
     ['127.0.0.1 and 0.0.0.0 and ::1 and ::', '127.0.0.1 and 0.0.0.0 and ::1 and ::'],
     ['firmware 22.38.1002, at 12:30:45', 'firmware 22.38.1002, at 12:30:45'],
     ['rdma_rpc::fabric::verbs', 'rdma_rpc::fabric::verbs'],

@@ -1,6 +1,6 @@
 /**
- * One signal for many calls at a time. Node warns of a leak at the eleventh listener, and no listener may
- * outlast its call.
+ * One signal is passed to many calls at a time. Node warns of a leak at the eleventh listener, and no
+ * listener may stay after its call.
  */
 import { getEventListeners } from 'node:events';
 import {
@@ -140,7 +140,7 @@ describe('a signal of AbortSignal.timeout()', () => {
       call.watch(place, attempt);
       call.unwatch();
     }
-    // Its callback comes together with the other callbacks, or after them.
+    // This callback is called together with the other callbacks, or after them.
     await new Promise<void>((resolve) => listenLater({ listenNow: resolve }));
     expect([listened(), listenersOf(signal), cancelled]).toEqual([0, 0, []]);
   });

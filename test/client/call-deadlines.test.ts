@@ -1,6 +1,6 @@
 /**
- * Deadlines of a session's calls. Only deadlines that were set in a long turn move by its length, and other
- * sessions are not visited.
+ * Deadlines of a session's calls. Only deadlines that were set in a long event-loop iteration move, by the
+ * length of the iteration. Other sessions are not visited.
  */
 import { afterEach, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
@@ -31,7 +31,7 @@ class Counted extends CallDeadlines {
 }
 
 const newTurn = (): void => deadlines.refresh(deadlines.now + 1);
-/** Ends the current turn as if it had taken this time. */
+/** Ends the current event-loop iteration as if it had taken this time. */
 const endTurn = (ms: number): void => deadlines.endTurn(deadlines.now + ms);
 
 afterEach(() => {

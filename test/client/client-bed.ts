@@ -40,13 +40,13 @@ export class ClientBed {
   done = 0;
   /** Called when a call has ended. */
   onDone: () => void = () => undefined;
-  /** The server's reason for the end of the session, when it arrives. */
+  /** The server's reason for ending the session, when it arrives. */
   words: Promise<string | undefined> | undefined;
   lost = 0;
   reports = 0;
   /** Number of times that a silence was reported. */
   silences = 0;
-  /** Whether calls that no handler has seen are taken back, and the list of the calls that were. */
+  /** Whether calls that no handler has seen are requeued, and the list of the requeued calls. */
   requeues = false;
   readonly requeued: Unsent[] = [];
 

@@ -1,6 +1,6 @@
 /**
- * Large messages on the client's side against a scripted native side: gather entries, keys, and the time for
- * which each side holds which memory.
+ * Large messages on the client's side, against a scripted native side: gather entries, keys, and how long
+ * each side keeps which memory.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
@@ -210,8 +210,13 @@ describe('large messages', () => {
       0,
       /100\d{3} bytes, but the server accepts 50000; raise messageMaxBytes/,
     ],
-    ['no arena memory here', {}, Reason.noMemory, /arena has no room/],
-    ['no registration', {}, Reason.registration, /could not be registered: raise RLIMIT_MEMLOCK/],
+    ['no arena memory here', {}, Reason.noMemory, /arena has no room.*raise arenaBytes \(\d+\)/],
+    [
+      'no registration',
+      {},
+      Reason.registration,
+      /could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes \(\d+\)/,
+    ],
   ])('%s: RESOURCE_EXHAUSTED, processed: no, nothing held', async (_, options, refuse, message) => {
     open(options);
     native.refuseBulk = refuse;
@@ -362,7 +367,7 @@ describe('large messages', () => {
     });
     expect([lease.lend(first), lease.lend(Promise.resolve())]).toEqual([true, false]);
     settle();
-    // The code that awaits the call may use the lease at once.
+    // The code that awaits the call may use the lease in the same microtask.
     await first.catch(() => expect(lease.lend(Promise.resolve())).toBe(true));
   });
 

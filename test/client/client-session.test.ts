@@ -345,7 +345,9 @@ describe('the end of the session', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  /** A call that an earlier event of the same batch has begun is staged, and native code never sends it. */
+  /**
+   * An earlier event of the same batch has begun a call. The call is staged, and native code never sends it.
+   */
   function endWithCallsBegunInItsBatch(count: number): Promise<unknown>[] {
     const begun: Promise<unknown>[] = [];
     bed.onDone = () => {

@@ -1,6 +1,6 @@
 /**
- * Options that a client has for all of its calls. They are fixed when the client is made, computed once, and
- * never changed.
+ * Options that a client has for all of its calls. They are fixed when the client is made: they are computed
+ * once, and never change.
  */
 import { createClient, type Interceptor, Metadata } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -16,7 +16,7 @@ vi.mock(import('../../runtime/core/metadata-wire.ts'), async (original) => {
 let pair: Pair;
 afterEach(() => pair.close());
 
-/** Opens a client of a server that answers with the metadata of the call. */
+/** Makes a client of a server that answers with the metadata of the call. */
 async function open() {
   pair = await openPair('sim', (server) =>
     server.add(EchoDefinition, {
@@ -43,7 +43,7 @@ test('the given options are copied: later changes affect no call', async () => {
   for (let i = 0; i < 3; ++i) {
     expect((await one.echo({})).text).toBe('a=1 b-bin=7');
     expect((await two.echo({})).text).toBe('c=2');
-    // The options of a call replace them, for this call.
+    // The options of a call replace them for that call.
     expect((await one.echo({}, { metadata: { a: 'own' } })).text).toBe('b-bin=7 a=own');
     expect((await one.echo({}, {})).text).toBe('a=1 b-bin=7');
   }

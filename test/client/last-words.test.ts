@@ -22,7 +22,8 @@ afterEach(async () => {
 const why = 'the peer has taken too little';
 
 /**
- * Opens a channel to a server that fails its session natively, as for a client whose calls make no progress.
+ * Opens a channel to a server that ends its session in native code, as it does for a client whose calls make
+ * no progress.
  */
 async function open(
   fabric: 'tcp' | 'shm',

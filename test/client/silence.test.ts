@@ -23,7 +23,7 @@ describe('a silence', () => {
   });
   afterEach(() => replaceClock(undefined));
 
-  /** Ends one call at its deadline at each of these times; `null` means a message of the server. */
+  /** Ends one call at its deadline at each of these times; `null` stands for a message of the server. */
   function silences(times: readonly (number | null)[]): number[] {
     const found: number[] = [];
     const silence = new Silence(() => found.push(nowMs - 1000));
@@ -52,7 +52,7 @@ describe('a silence', () => {
   test('counts calls that the server may have run, of a session that brings nothing', () => {
     const bed = new ClientBed();
     bed.session.silence.limitMs = 5000;
-    // The values are those of the event: 0 for no, 1 for maybe.
+    // The values are those of the event: 0 means no, 1 means maybe.
     const processed = [1, 0, 1, 1];
     for (const _ of processed) bed.call({});
     for (const [call, known] of processed.entries()) {

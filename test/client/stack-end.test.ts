@@ -24,7 +24,7 @@ describe.each(pairWays)('%s', (way) => {
     pair = await openPair(way, (server) => server.add(EchoDefinition, { echo: ({ text }) => ({ text }) }));
     const { echo } = createClient(EchoDefinition, pair.channel);
     await echo({});
-    // Make the call outside of a batch of events, which ends with a flush.
+    // Makes the call outside of a batch of events, because a batch ends with a flush.
     await new Promise(setImmediate);
     const text = 'x'.repeat(length);
     vi.spyOn(globalThis, 'queueMicrotask').mockImplementationOnce(() => {

@@ -1,6 +1,6 @@
 /**
- * The bytes around the large values of a message, on their way through the scratch buffer, against a scripted
- * native side.
+ * The bytes around the large values of a message pass through the scratch buffer. The native side is
+ * scripted.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';
@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 
 /**
- * Returns the message of an aligned message, which is its parts one behind the other, without table and gaps.
+ * Returns the bytes of an aligned message: its parts one after another, without the table and the gaps.
  */
 const messageOf = (aligned: Uint8Array): Uint8Array => {
   const view = new DataView(aligned.buffer, aligned.byteOffset);
@@ -34,7 +34,7 @@ const messageOf = (aligned: Uint8Array): Uint8Array => {
   }
   return new Uint8Array(Buffer.concat(parts));
 };
-/** Returns the gather entries as they would lie at the receiver. */
+/** Returns the gather entries as the receiver would store them. */
 const laidOut = (gatherEntries: readonly Uint8Array[]): Uint8Array => {
   const aligned: number[] = [];
   for (const gatherEntry of gatherEntries) {
@@ -79,9 +79,9 @@ describe('the bytes around their values', () => {
   test('a message whose getter makes another large call stays whole, and so does that one', () => {
     const inner = { text: 'inner', payload: inArena(50_000, 1), number: 1 };
     const payload = inArena(50_000, 2);
-    // Fields are read before anything is written. Elements of a list are written behind the bytes that
-    // precede them. A message is tried in a slot, measured, and encoded. Each time another call is made in
-    // the middle of it.
+    // Fields are read before anything is written. The elements of a list are written after the bytes that
+    // precede them. A message is tried in a slot, measured, and encoded. Each time another call is made while
+    // this call is being made.
     const element = Uint8Array.of(7);
     const parts = Object.defineProperty([element], 0, {
       get: () => {

@@ -17,7 +17,7 @@ test('a call that starts the head of the queue and returns to the queue does not
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
     started.push(request);
-    // A connection is lost in this time, while another connection exists.
+    // A connection is lost in this moment, while another connection exists.
     queue.startAll(start);
     return started.length < 3;
   };
@@ -36,7 +36,7 @@ test('a cancelled call leaves the queue, and the others stay', async () => {
     queue.push(new WaitingCall(queue, echo, number, 0, extras, settle));
     return controller;
   });
-  // Abort one from the middle, the last and the first.
+  // Aborts a call from the middle, then the last and the first.
   for (const number of [1, 3, 0]) controllers[number]!.abort();
   expect((await Promise.allSettled(outcomes)).map(({ status }) => status)).toEqual(Array(3).fill('rejected'));
   expect(queue.size).toBe(1);
@@ -93,7 +93,7 @@ describe('deadlines of calls that wait', () => {
       failed.push(1);
       Promise.resolve(outcome).catch(nothing);
     };
-    // It ends before the first call, which has been moved to 150.
+    // This call ends before the first call, whose deadline has moved to 150.
     queue.push(new WaitingCall(queue, echo, 1, startMs + 110, undefined, settle));
     deadlines.run(startMs + 135);
     expect(failed).toEqual([1]);
@@ -118,7 +118,7 @@ describe('deadlines of calls that wait', () => {
     expect([failed, queue.size]).toEqual([[], 1]);
     deadlines.run(startMs + 1150);
     expect([failed, late.failed]).toEqual([[0], []]);
-    // It ends together with the first call, which was there before.
+    // This call ends together with the first call, which was in the queue before it.
     late.queue.failAll(() => new Error('closed'));
     expect(late.timers() + 1).toBe(0);
   });

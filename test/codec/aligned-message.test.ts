@@ -27,7 +27,7 @@ const noLimit = 2 ** 31;
  * Returns the aligned layout of a message at a receiver, or undefined when the message has no out-of-line
  * value. Gaps, which are not sent, are filled with `gap`.
  */
-/** One object is reused for all messages, as a context does. */
+/** All messages share one object, as the messages of a context do. */
 const layout = new AlignedLayout();
 
 function alignedOf(
@@ -69,7 +69,7 @@ interface Decoded {
   readonly leases: number;
 }
 
-/** Decodes from memory that continues behind the aligned layout. */
+/** Decodes from memory that continues after the aligned layout. */
 function decode(type: AnyType, aligned: Uint8Array, leaseBytes = 1): Decoded {
   const memory = new Uint8Array(aligned.length + 256).fill(0xcc);
   memory.set(aligned);
@@ -245,7 +245,7 @@ describe("a peer's table of segments", () => {
     // If each group skipped all empty segments again, this would take 4 * 10^10 steps.
     const groups = 20_000;
     const head = Proto2.encode({ id: 1, name: '', must: {} });
-    const group = [0x83, 0x01, 0x12, 1, 0x78, 0x84, 0x01]; // an Item with an unknown value of one byte
+    const group = [0x83, 0x01, 0x12, 1, 0x78, 0x84, 0x01]; // An Item with an unknown value of one byte.
     const bytes = new Uint8Array([...head, ...Array.from({ length: groups }, () => group).flat()]);
     const empty = Array.from({ length: 2_000_000 }, () => 0);
     const cuts = Array.from({ length: groups }, (_, i) => head.length + i * group.length + 4);

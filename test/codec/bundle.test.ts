@@ -1,6 +1,6 @@
 /**
- * The output of a bundler for an application that uses one of many messages of a generated file: it contains
- * that message, and nothing that the application does not use.
+ * A bundler's output for an application that uses one of many messages of a generated file. The output
+ * contains that message, and nothing that the application does not use.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,8 +64,8 @@ describe('MessagePack', () => {
   test('is not loaded by files whose methods do not prefer it', () => {
     for (const path of globSync('**/gen/**/*.rdma.ts', {
       cwd: projectDirectory,
-      // Leaves out folders that other tests create and remove at the same time: mkdtemp(3) adds six
-      // characters.
+      // Leaves out folders that other tests create and remove at the same time; mkdtemp(3) adds six
+      // characters to their names.
       ignore: ['**/node_modules/**', '**/gen/*-??????/**'],
     })) {
       const text = readFileSync(join(projectDirectory, path), 'utf8');

@@ -1,6 +1,6 @@
 /**
- * Hostile bytes: for any input, a decoder returns a message that can be encoded again, or throws CodecError.
- * The test is seeded, so that a failure is reproducible.
+ * Hostile bytes: for any input, a decoder either returns a message that can be encoded again, or throws
+ * CodecError. The test is seeded, so that a failure is reproducible.
  */
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';
@@ -27,7 +27,7 @@ function survives(type: AnyType, bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Bytes that look like tags and lengths, more often than random bytes would. */
+/** Bytes that look like tags and lengths more often than random bytes do. */
 const plausible = fc.array(
   fc.oneof(fc.constantFrom(0, 1, 2, 8, 10, 16, 18, 26, 34, 42, 0x80, 0xff, 0x7f), fc.nat({ max: 255 })),
   { maxLength: 60 },

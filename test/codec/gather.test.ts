@@ -1,5 +1,5 @@
 /**
- * Encoding with out-of-line values: the encoded segments and the values, joined in order, are the plain
+ * Encoding with out-of-line values. The encoded segments and the values, joined in order, equal the plain
  * encoding, whichever values are out of line.
  */
 import fc from 'fast-check';

@@ -123,7 +123,7 @@ test('the bytes equal those of protobuf-es and protobufjs, whose values this cod
         packed: list.map(long),
       })
       .finish();
-    // Their message has no field 8.
+    // The messages of these types have no field 8.
     const needed = bytes.indexOf(Buffer.of(8 << 3, 1, (9 << 3) | 2));
     expect(Buffer.concat([bytes.subarray(0, needed), bytes.subarray(needed + 2)])).toEqual(Buffer.from(rest));
   });
@@ -177,7 +177,7 @@ describe('a value that a number cannot represent', () => {
   test.each(fields)('is an error when field %s is decoded, which names the field', (name, message) => {
     const bytes = asBigint.Wide.encode({ needed: 0n, ...message } as never);
     expect(() => asNumber.Wide.decode(bytes)).toThrow(
-      // It appears once, because the containing message is part of its name.
+      // The name appears once, because the containing message is part of it.
       new RegExp(
         `^t\\.wide\\.Wide\\.${name}: -?\\d+ does not fit a number: .*bigint or string .*\\(at byte \\d+\\)$`,
       ),

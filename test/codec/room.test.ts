@@ -66,7 +66,10 @@ describe.each(corpus.map((pair) => [pair.name, pair] as const))('%s', (_name, { 
 const tree = Tree as unknown as AnyType;
 const packed = Packed as unknown as AnyType;
 
-/** In fields of one kind each element checks the room; in the others one check covers the whole list. */
+/**
+ * In fields of one kind, each element checks the room; in fields of other kinds, one check covers the whole
+ * list.
+ */
 const messages: [string, AnyType, object][] = [
   ['a message without fields', tree, {}],
   ['a string', tree, { label: 'abc' } satisfies TreeInit],

@@ -183,7 +183,7 @@ describe.each(kinds)('$key', (kind) => {
         const kept = cut % content.length;
         const whole = list.findIndex((_, i) => contentOf(kind, list.slice(0, i + 1)).length > kept);
         const inside = contentOf(kind, list.slice(0, whole)).length !== kept;
-        // The bytes behind the value could be mistaken for the rest of it.
+        // A decoder could take the bytes after the value for the rest of it.
         const bytes = [...run(kind, content.slice(0, kept)), 0x18, 1, 0x18, 1, 0x18, 1];
         if (!inside) {
           expect(decode(kind, run(kind, content.slice(0, kept)))).toEqual(list.slice(0, whole));
@@ -218,7 +218,7 @@ describe.each(kinds)('$key', (kind) => {
 });
 
 describe.each(kinds.filter(({ wire }) => wire !== undefined))('varints of $key', (kind) => {
-  /** Returns over-long forms, which have the same value in more bytes than needed. */
+  /** Returns encodings of the same value that have more bytes than needed. */
   const padded = (bytes: readonly number[], size: number): number[] =>
     bytes.length >= size
       ? [...bytes]

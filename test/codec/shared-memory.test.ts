@@ -1,6 +1,6 @@
 /**
- * Messages in memory that another thread rewrites while they are decoded, as a hostile peer over shared
- * memory can: they are refused or decoded, without a crash.
+ * Another thread rewrites the memory of messages while they are decoded, as a hostile peer over shared memory
+ * can. The messages are refused or decoded, and the process does not crash.
  */
 import { Worker } from 'node:worker_threads';
 import { CodecError } from 'rdma-rpc/codec';
@@ -11,7 +11,10 @@ import { Source } from '../../runtime/codec/memory/source.ts';
 import { msgpackType } from '../../runtime/msgpack/msgpack-type.ts';
 import { EchoMessage } from '../runtime/gen/echo.rdma.ts';
 
-/** Writes bytes that make texts longer, shorter, invalid and valid again, at constantly changing offsets. */
+/**
+ * Overwrites texts at constantly changing offsets, so that they become longer, shorter, invalid, and valid
+ * again.
+ */
 const rewriter = `
   const { workerData } = require('node:worker_threads');
   const bytes = new Uint8Array(workerData.memory), stop = new Int32Array(workerData.stop);

@@ -1,6 +1,6 @@
 /**
- * Texts of every length around each boundary of the writers (the loop for short texts, measured texts, and
- * lengths of one, two and three bytes). Each is written into exactly the room that it needs, on the Node that
+ * Texts of every length around each limit of the writers: the loop for short texts, measured texts, and
+ * lengths of one, two and three bytes. Each is written into exactly the room that it needs, on the Node that
  * runs the test.
  */
 import { Writer } from 'rdma-rpc/codec';
@@ -67,8 +67,8 @@ describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('
 });
 
 /**
- * Node 22 and earlier truncate longer texts, and Node 24 and later throw an error. So the test must fail on
- * every version if the runtime offers too much room.
+ * Node 22 and earlier truncate longer texts, and Node 24 and later throw an error. Therefore the test must
+ * fail on every version of Node if the runtime offers too much room.
  */
 test("Node's transcoder never gets more room than the memory has", async () => {
   type Write = (this: Uint8Array, text: string, at: number, bytesMax: number) => number;

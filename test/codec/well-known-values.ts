@@ -1,6 +1,6 @@
 /**
- * Random well-known messages with valid contents, which random fields would not have: valid times, JSON, and
- * an Any of a known type. Overrides for `initOf`.
+ * Random well-known messages with valid contents, such as valid times, JSON, and an Any of a known type.
+ * Random fields would not be valid. Overrides for `initOf`.
  */
 import fc from 'fast-check';
 import { BoolValue, listFromJson, packAny, StringValue, structFromJson, valueFromJson } from 'rdma-rpc/codec';
@@ -10,7 +10,7 @@ import type { Overrides } from './corpus.ts';
 const nanosMax = 999_999_999;
 const nanos = fc.oneof(fc.constantFrom(0, 5e8, 1_000, nanosMax), fc.nat({ max: nanosMax }));
 
-/** Omits the key that protobuf-es loses. */
+/** Omits the key that protobuf-es drops. */
 const json = fc
   .jsonValue({ maxDepth: 3 })
   .map((value) => JSON.parse(JSON.stringify(value).replaceAll('__proto__', 'proto')) as JsonValue);
@@ -23,7 +23,7 @@ const path = fc
   .map((parts) => parts.join('.'));
 
 export const meaningful: Overrides = {
-  // JSON has only one null.
+  // JSON has only one kind of null.
   'google.protobuf.NullValue': fc.constant(0),
   'google.protobuf.Timestamp': fc.record({
     seconds: fc.bigInt({ min: -62_135_596_800n, max: 253_402_300_799n }),

@@ -1,6 +1,6 @@
 /**
- * One file with a syntax error among other files. Files that import it report their own errors, but no error
- * that only follows from it.
+ * One file with a syntax error among other files. Files that import it report their own errors, and no error
+ * that only results from the syntax error.
  */
 import { expect, test } from 'vitest';
 import { diagnosticsOf, proto3 } from './workspace.ts';
@@ -24,7 +24,7 @@ message A {
 enum E { ZERO = 0; }
 extend Lost { int32 x = 1; }
 service S { rpc Get(Lost) returns (.t.Lost); rpc Set(E) returns (int32); }`),
-    // The declarations of a.proto are known, and its imports are irrelevant to this file.
+    // The declarations of a.proto are known; the imports of a.proto do not matter to this file.
     'b.proto': proto3('import "a.proto";\nmessage B {\n  A a = 1;\n  Elsewhere e = 2;\n}'),
     'public.proto': proto3('import public "broken.proto";'),
     'c.proto': proto3('import "public.proto";\nmessage C {\n  Lost l = 1;\n  int32 m = 0;\n}'),

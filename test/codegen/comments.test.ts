@@ -1,6 +1,6 @@
 /**
- * Comments and `deprecated` of every element that may have them reach the output, for both targets, and
- * `rdma-rpc describe`.
+ * The comments and `deprecated` options of every element that may have them appear in the output for both
+ * targets, and in `rdma-rpc describe`.
  */
 import { join } from 'node:path';
 import ts from 'typescript';

@@ -1,4 +1,4 @@
-/** Files that every compiler has built in, and outdated files in the output directory. */
+/** Files that every compiler contains, and outdated files in the output directory. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -65,7 +65,7 @@ describe('outdated files', () => {
     const options = { include: [join(directory, 'proto')], out };
     const all = ['a.proto', 'dir/b.proto'].map((path) => join(directory, 'proto', path));
     expect((await generate({ ...options, files: all })).stale).toEqual([]);
-    // This is a second run for the same directory.
+    // The generator runs a second time for the same directory.
     expect((await generate({ ...options, files: all.slice(0, 1), check: true })).stale).toEqual([]);
     const text = readFileSync(join(out, 'a.rdma.ts'), 'utf8');
     writeFileSync(join(out, 'gone.rdma.ts'), text.replace('from a.proto', 'from gone.proto'));

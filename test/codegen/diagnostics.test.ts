@@ -75,7 +75,7 @@ describe('the caret is under the affected text', () => {
     expect(line.length).toBeLessThan(130);
   });
 
-  // A user who generates code from files of other people also sees the texts of those people.
+  // A user who generates code from other people's files also sees the texts of those people.
   test('the output contains no terminal commands and no text direction controls', async () => {
     const name = 'a\x1b[2J\nb.proto';
     const { diagnostics } = await refused({

@@ -1,4 +1,4 @@
-/** File names that an import cannot contain unchanged. Both Node and the compiler must find the output. */
+/** File names that cannot stand in an import unchanged. Both Node and the compiler must find the output. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -30,7 +30,7 @@ function files(): Record<string, string> {
   for (const [i, [name]] of names.entries()) {
     all[`${name}.proto`] = proto3(`message ${name.includes('\\') ? 'N' : 'M'}${i} { int32 x = 1; }`);
     all[`${name} main.proto`] = proto3(
-      // An import cannot contain a backslash, but such a file can be requested.
+      // A backslash cannot stand in an import, but such a file can be requested.
       name.includes('\\')
         ? `message M${i} { int32 x = 1; } message Main${i} { M${i} m = 1; }`
         : `import ${JSON.stringify(`${name}.proto`)};\nmessage Main${i} { M${i} m = 1; }`,
@@ -73,7 +73,8 @@ export const wrong${i}: string = Main${i}.create().m?.x;
   });
   expect(compiled.stdout).toBe('');
 
-  // This Node may not run TypeScript, so it runs the code of the target `js` for the target `ts`.
+  // This Node may be unable to run TypeScript, so it runs the code of the target `js` in place of the target
+  // `ts`.
   if (target === 'ts') return;
   const script = uses.map((text) => text.split('\n')[0]).join('\n');
   const loaded = `${script}\nconsole.log([${names.map((_, i) => `Main${i}.create({ m: { x: ${i} } }).m.x`).join()}].join());`;

@@ -29,7 +29,7 @@ const protos = folders.flatMap((folder) => globSync('**/*.proto', { cwd: folder,
 const place = mkdtempSync(join(tmpdir(), 'rdma-rpc-fuzz-'));
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
-/** Returns the generator's messages about one file. */
+/** Returns the messages that the generator prints about one file. */
 function complaints(text: string): readonly Diagnostic[] {
   const file = join(place, 'damaged.proto');
   writeFileSync(file, text);

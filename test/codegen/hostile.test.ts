@@ -186,7 +186,7 @@ describe('fields become variables of generated functions under names without ano
     interface let module new null of package private return static super switch this throw true try typeof undefined var void while with yield
     m writer at limit depth field bytes i start wide init value each key keys map held stop behind tag source end n o1 v1 v2
     Infinity NaN Number Object Uint8Array __proto__ constructor hasOwnProperty toString _ _1 x2`.split(/\s+/);
-  /** Field `i` of each kind, and a value for it. */
+  /** A field of each kind with the number `i`, and a value for it. */
   const kinds: readonly [type: string, value: (i: number) => unknown][] = [
     ['int32', (i) => i],
     ['string', (i) => `text ${i}`],

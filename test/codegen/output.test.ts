@@ -147,7 +147,7 @@ describe('files', () => {
 
   test('have no side effects and are erasable TypeScript', async () => {
     for (const { text } of (await generate({ files: protos, include })).outputs) {
-      // The top level has imports, declarations and calls that a bundler may drop.
+      // The top level contains only imports, declarations, and calls that a bundler may drop.
       const statements = text
         .split('\n')
         .filter((line) => /^\S/.test(line) && !/^(\/\/|\/\*| \*|\}|\]\)|\);)/.test(line));
@@ -202,7 +202,7 @@ export interface A {
     expect(new Set([...closed('encodeTo_Plain'), ...closed('encodeMap_int32_Plain')])).toEqual(
       new Set(['closeSolidField', 'closeSolid']),
     );
-    // That file may be regenerated with `bytes` in it while this file is not.
+    // That file may be regenerated with a `bytes` field in it while this file is not regenerated.
     expect(closed('encodeTo_Other')).toEqual(['closeLengthField']);
   });
 

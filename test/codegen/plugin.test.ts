@@ -126,14 +126,14 @@ test('the plugin reads a request from a non-blocking pipe, as buf provides it', 
   });
   closeSync(stdin);
   const ended = Promise.all([text(plugin.stderr as Readable), buffer(plugin.stdout as Readable)]);
-  // The request exceeds the capacity of a pipe, so the plugin finds the pipe empty before it has read
+  // The request is larger than a pipe can hold, so the plugin finds the pipe empty before it has read
   // everything.
   const name = 'x'.repeat(1_000_000);
   await request.writeFile(CodeGeneratorRequest.encode({ parameter: name }));
   await request.close();
   const [stderr, stdout] = await ended;
   expect(stderr).toBe('');
-  // Compare by hand, because a failed assertion would print all of it.
+  // Compares without `expect`, because a failed assertion would print all of it.
   expect(
     CodeGeneratorResponse.decode(stdout).error?.startsWith(
       `${name}: unknown parameter or value; the parameters are `,

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { needs } from '../needs.ts';
 import { diagnosticsOf, workspace } from './workspace.ts';
 
-/** A file's body after its syntax, and its error, which is undefined when the file is valid. */
+/** A file's body after its syntax statement, and its error, which is undefined when the file is valid. */
 export type Rule = [what: string, body: string, wrong: string | undefined];
 
 export const byErrors = (all: readonly string[]) => all.filter((each) => each.includes(': error: '));

@@ -1,4 +1,4 @@
-/** The target js: the code of the target ts without its types, and declarations without code. */
+/** The target `js` writes the code of the target `ts` without its types, and declarations without code. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -47,7 +47,7 @@ describe('the target js', { timeout: 120_000 }, () => {
     );
     for (const [path, text] of typescript) {
       const code = javascript.get(path.replace(/ts$/, 'js')) ?? '';
-      // Modules from which only types were used are not imported.
+      // A module from which only types were used is not imported.
       const unused = (line: string) => {
         const alias = /^import \* as (\$\d+) /.exec(line)?.[1];
         return alias !== undefined && !code.includes(`${alias}.`);

@@ -12,7 +12,9 @@ import { generate } from '../../codegen/index.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
-/** Uses of the generated types that must compile, and (`@ts-expect-error`) uses that must not. */
+/**
+ * Uses of the generated types that must compile, and uses marked `@ts-expect-error` that must not compile.
+ */
 const uses = `
 import { Colour, type ColourNames, Oneofs, type OneofsInit, Scalars, type ScalarsInit, Tree } from './everything.rdma.ts';
 import { DocsDefinition, type DocsClient, type DocsHandlers, Old } from './documented.rdma.ts';
@@ -60,7 +62,7 @@ function checkable(text: string): string {
   return text.replace('// @ts-nocheck\n', '');
 }
 
-/** Folders with .proto files, and whether these are the files of the well-known types. */
+/** Folders with .proto files, each with whether its files are the well-known types. */
 const folders = [
   ['test/codec/protos', false],
   ['test/codegen/protos', false],
@@ -99,13 +101,13 @@ async function errorsOf(target: 'ts' | 'js', settings: object): Promise<string[]
   writeFileSync(join(directory, 'tsconfig.json'), JSON.stringify(config));
   const tsc = join(root, 'node_modules/typescript/bin/tsc');
   const { stdout } = spawnSync(process.execPath, [tsc, '-p', directory], { encoding: 'utf8' });
-  // Sources of the runtime are checked by their own build, with its settings.
+  // The runtime's sources are left out, because their own build checks them with its settings.
   return stdout.split('\n').filter((line) => line.includes('typecheck-') || line.startsWith('error'));
 }
 
 describe('generated code passes the compiler', { timeout: 240_000 }, () => {
   // Isolated declarations are checked whatever a file's own comments say. The type of each export must be
-  // explicit, independent of others.
+  // explicit, so that it does not depend on other files.
   test('as TypeScript', async () => {
     expect(await errorsOf('ts', { skipLibCheck: true, isolatedDeclarations: true })).toEqual([]);
   });

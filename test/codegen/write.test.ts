@@ -1,6 +1,5 @@
 /**
- * Writing the output: the generator writes all files or none, and an error names the file that cannot be
- * written.
+ * The generator writes all files or none, and an error names the file that cannot be written.
  */
 import { spawnSync } from 'node:child_process';
 import {

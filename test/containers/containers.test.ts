@@ -1,7 +1,7 @@
 /**
  * Two containers of one pod. Each process has user, pid, mount, network and IPC namespaces of its own and is
- * a different user. They share only a directory with the socket. Each side is killed at seeded moments, from
- * the first byte of the handshake to calls of all sizes in flight.
+ * a different user. They share only a directory with the socket. Each side is killed at seeded moments, which
+ * range from the first byte of the handshake to calls of all sizes in flight.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -35,7 +35,7 @@ function container(role: Role): string[] {
   ];
 }
 
-/** Returns why this system does not allow such containers, or '' when it does. */
+/** Returns the reason why this system does not allow such containers, or '' when it allows them. */
 function whyNone(): string {
   for (const role of ['server', 'client'] as const) {
     const [command = '', ...rest] = container(role);
@@ -86,7 +86,10 @@ class Peer {
     return (await this.until((told) => told.census !== undefined)).census!;
   }
 
-  /** Resolves to its census once the condition holds, or to the current census after a time limit. */
+  /**
+   * Resolves to the census of the process as soon as the condition holds, or to its current census after a
+   * time limit.
+   */
   async censusWhere(holds: (census: Census) => boolean): Promise<Census> {
     const end = performance.now() + 20_000;
     for (;;) {
@@ -149,7 +152,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     expect(log?.[0]).toMatch(/fabric shm-fd \(staging\) chosen; shm: .*two pid namespaces/);
     const [mine, others] = [await client.census(), await server.census()];
     const shared = Object.entries(mine.inodes).filter(([inode]) => inode in others.inodes);
-    // Each side maps the table, the rings and the receives; the client also maps the memory through which
+    // Each side maps the table, the rings and the receives. The client also maps the memory through which
     // large messages are copied.
     expect([...new Set(shared.map(([, name]) => name))].sort()).toEqual(
       ['device', 'queue-pair', 'receive slab', 'staging'].sort(),
@@ -162,7 +165,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
   test('a client killed at any moment leaves nothing at the server', { timeout: 300_000 }, async () => {
     const next = chance(1);
     const server = await serve();
-    // The first client creates the objects that are created once and then stay (such as the thread's caches).
+    // The first client creates the objects that exist once and then stay, such as the thread's caches.
     const first = start('client');
     first.order('calls');
     await first.until(({ rounds = 0 }) => rounds >= 3);
@@ -197,7 +200,7 @@ describe.skipIf(none !== '')(`two containers${none === '' ? '' : `: not run: ${n
     for (let i = 0; i < kills; ++i) {
       const { rounds: done = 0 } = await client.until(() => true);
       const at = done + next(6);
-      // Some of them die before their first call has ended.
+      // Some of these clients die before their first call has ended.
       if (at > done) await client.until(({ rounds = 0 }) => rounds >= at);
       for (let turns = next(2000); turns > 0; --turns) await new Promise(setImmediate);
       await server.kill();

@@ -49,8 +49,8 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
 function census(): Census {
-  // Requests that the application has not released keep the memory of a session in use after the session has
-  // ended.
+  // The memory of a session stays in use after the session has ended while the application has requests that
+  // it has not released.
   collect();
   const mapped: Record<string, number> = {};
   const inodes: Record<string, string> = {};
@@ -71,7 +71,7 @@ function census(): Census {
   };
 }
 
-// The other process is a different user, so the permissions of the socket's file matter.
+// The other process runs as a different user, so the permissions of the socket's file matter.
 process.umask(0);
 process.on('disconnect', () => process.exit(0));
 

@@ -1,6 +1,6 @@
 /**
- * From the chosen fabric to a connected session, with native sides that the tests script. Sessions connect
- * late, fail late, or are lost at the worst moment; then the next fabric is tried.
+ * Tests the way from the chosen fabric to a connected session, with native sides that the tests script.
+ * Sessions connect late, fail late, or are lost at the worst moment. Then the next fabric is tried.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { configure, createClient, RpcError, Status } from 'rdma-rpc';
@@ -48,7 +48,9 @@ function open(fabrics: ('shm' | 'verbs')[], options: ChannelOptions = {}): Promi
   ready.catch(() => undefined);
   return ready;
 }
-/** Resolves to the client's and the server's session on a fabric, when both were told to connect. */
+/**
+ * Resolves to the client's and the server's session on a fabric, as soon as both have been told to connect.
+ */
 async function connecting(fabric: string): Promise<{ client: number; server: number }> {
   await until(() => natives.get(fabric)?.connected.length === 2);
   const numbers = [...native(fabric).sessions].map(([number, { role }]) => [role, number] as const);
@@ -126,7 +128,7 @@ describe('a session', () => {
   test('that the server refuses during the attempt: the error is the refusal', async () => {
     const ready = open(['verbs']);
     const { client } = await connecting('verbs');
-    // A server with too many sessions behaves in this way: the queue pair ends with the connection.
+    // A server with too many sessions behaves in this way: the queue pair ends together with the connection.
     const message = 'nothing was received for 500 ms while other handshakes wait';
     serverEnd.end(encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message }));
     native('verbs').sessionErrorText = 'cannot open /proc/1/fd/5: No such file or directory';

@@ -229,7 +229,7 @@ describe('a session with a context of its own', () => {
     const lease = allocBuffer(100_000, first);
     const client = createClient(EchoDefinition, second);
     await expect(client.fetch({ number: 50_000 }, { into: lease })).rejects.toThrow(/belongs to another/);
-    // The bytes can be used like any other memory, and so can a request's bytes.
+    // The bytes can be used like any other memory, and so can the bytes of a request.
     lease.bytes.fill(9);
     expect((await client.echo({ payload: lease.bytes })).payload.every((byte) => byte === 9)).toBe(true);
     lease.release();

@@ -1,6 +1,6 @@
 /**
- * The frames of the sideband connection. Each field is checked, by its name. The link that carries the frames
- * is fed with arbitrary data.
+ * The frames of the sideband connection. The tests check each field by its name. The tests also pass
+ * arbitrary data to the connection that carries the frames.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import fc from 'fast-check';

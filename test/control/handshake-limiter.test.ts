@@ -1,6 +1,6 @@
 /**
- * Handshakes under overload. A handshake that makes progress is never evicted, a stalled one is, and those
- * beyond the limit are told when to retry.
+ * Handshakes under overload. A handshake that makes progress is never evicted, and a stalled handshake is.
+ * Handshakes beyond the limit are told when to retry.
  */
 
 import { duplexPair } from 'node:stream';
@@ -70,7 +70,7 @@ describe('places', () => {
     const { all, gone, served, enter } = places(2);
     for (const one of [1, 2, 3, 4, 5]) enter(one);
     expect(served).toEqual([1, 2]);
-    // A handshake that ended while it waited must be skipped.
+    // The queue must skip a handshake that ended while it waited.
     all.leave(3);
     all.leave(1);
     all.leave(2);
@@ -116,8 +116,7 @@ describe('places', () => {
   });
 
   /**
-   * Makes peers that have all become silent, as many as may continue without a slot, and one more peer that
-   * wants a slot.
+   * Makes as many silent peers as may continue without a slot, and one more peer that wants a slot.
    */
   async function overloaded(max: number, steps: (one: number) => number) {
     const all = places(max);
@@ -178,7 +177,8 @@ describe('places', () => {
     const { gone, stalled, served, enter } = places(2);
     stalled.add(0).add(1);
     for (const one of [0, 1, 2, 3]) enter(one);
-    // All of this happens in one event-loop iteration, so the answer has not been read when the timer fires.
+    // All of this happens in one event-loop iteration, so the client has not read the answer when the timer
+    // fires.
     vi.advanceTimersByTime(2 * handshakeStallMs);
     stalled.delete(0);
     await turn();
@@ -220,7 +220,7 @@ describe('places', () => {
       if (enter(one) !== undefined) ++told;
     }
     expect(told).toBe(100 - 4 - 4 * handshakeQueueFactor);
-    // A new handshake waits, in the slot of the suspect that has waited for longest.
+    // A new handshake waits in the slot of the suspect that has waited for longest.
     expect(enter(100)).toBeUndefined();
     expect(enter(101)).toBeUndefined();
     await turn();
@@ -271,7 +271,7 @@ describe('places', () => {
   test('that become free slowly are awaited by few handshakes, and by none for longer than the limit', async () => {
     const { all, served, enter } = places(100);
     let next = 0;
-    // One slot becomes free every 20 ms, and a handshake always wants it.
+    // One slot becomes free every 20 ms, and a handshake always waits for it.
     const refused: number[] = [];
     for (let round = 0; round < 500; ++round) {
       for (let i = 0; i < 4; ++i) if (enter(next++) !== undefined) refused.push(round);

@@ -1,6 +1,6 @@
 /**
- * The time limit of a handshake. The tests check which clients it refuses, and that steps that were read late
- * count.
+ * The time limit of a handshake. The tests check which clients the server refuses, and that a step in time
+ * counts even if it was read late.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Handshakes } from '../../runtime/control/handshake/handshakes.ts';
@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A client whose test decides which of its bytes the server has read. */
+/** A client whose test decides how many of its bytes the server has read. */
 function client() {
   const link = { steps: 0, awaits: undefined as string | undefined, close: vi.fn() };
   const handshakes = new Handshakes(

@@ -105,7 +105,7 @@ describe('a client that', () => {
     });
   });
 
-  // Without this, unauthenticated peers could keep the server busy with pings.
+  // Without this rule, unauthenticated peers could keep the server busy with pings.
   test('pings before its session is up is refused, at any step', async () => {
     const dial = open({ log: () => undefined });
     const links = [dial(), dial()];
@@ -212,7 +212,7 @@ describe('a server by hand that', () => {
     const client = new ClientHandshake(new Link(near), side, 'a server').run();
     const failed = expect(client).rejects.toThrow(/the server refused the connection: full/);
     await script.receive();
-    // This is another user of the context to which the session belongs.
+    // Another user holds the context to which the session belongs.
     const held = acquireContext({ fabric: 'sim' });
     const welcome = { type: 'welcome', version, features: ownFeatures, limits, fabrics: ['sim'] } as const;
     script.send({ ...welcome, identity: 'script' });

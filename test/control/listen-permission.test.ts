@@ -1,6 +1,6 @@
 /**
- * Under --permission, Node 26 and later refuse to listen on an IP address without --allow-net. The error
- * names the flag.
+ * With --permission, Node 26 and later refuse to listen on an IP address unless --allow-net is given. The
+ * error names the flag.
  */
 import { createServer } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -10,7 +10,7 @@ afterEach(() => {
   Reflect.deleteProperty(process, 'permission');
 });
 
-/** `flag` says whether this Node has --allow-net, and `net` whether it was given. */
+/** `flag` tells whether this Node knows --allow-net, and `net` whether the flag was given. */
 function permitted(flag: boolean, net: boolean): void {
   const has = (scope: string): boolean => scope !== 'net' || net;
   Object.defineProperty(process, 'permission', { value: { has }, configurable: true });

@@ -1,6 +1,6 @@
 /**
- * A server that refuses a connection while the client waits for something else, and then ends it. The client
- * learns why.
+ * A server refuses a connection while the client waits for something else, and then ends the connection. The
+ * client learns why.
  */
 import { duplexPair } from 'node:stream';
 import { Status } from 'rdma-rpc';

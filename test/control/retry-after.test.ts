@@ -1,5 +1,6 @@
 /**
- * The retry times that clients get under overload, depending on whether earlier clients keep to theirs.
+ * The retry times that clients get under overload. They depend on whether earlier clients retry at their
+ * times.
  */
 import { duplexPair } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

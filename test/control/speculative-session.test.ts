@@ -1,6 +1,6 @@
 /**
- * The session that a server makes before its client asks for one. The tests check when it exists, which
- * client gets it, and that it does not stay.
+ * The session that a server makes before its client asks for one. The tests check when the session exists,
+ * which client gets it, and when it is removed.
  */
 import { configure } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -46,7 +46,7 @@ async function welcomed(...fabrics: string[]): Promise<Link> {
 }
 const attach = (link: Link, fabric: string): void =>
   link.send({ type: 'attach', fabric, address: Uint8Array.of(9) });
-/** Resolves to the server's session that the client is told of. */
+/** Resolves to the session of the server that is announced to the client. */
 async function attachedTo(link: Link): Promise<number> {
   const frame = await link.receive();
   if (frame.type !== 'attached') throw new Error(frame.type);

@@ -1,6 +1,6 @@
 /**
- * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and refusals reveal
- * nothing to them.
+ * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and a refusal tells
+ * them nothing about it.
  */
 import { readFileSync } from 'node:fs';
 import { duplexPair } from 'node:stream';
@@ -61,7 +61,7 @@ describe('a client that', () => {
   test('arrives with many others evicts no peer that has sent a frame', async () => {
     const dial = open({ handshakesMax: 4 });
     const spoken = await welcomed(dial, 4);
-    // This number is the number of connections that tcp clients open for their data.
+    // The number of connections that tcp clients open for their data.
     const second = Array.from({ length: 4 }, dial);
     // One more connection evicts the oldest of these. The others are still open.
     dial();
@@ -106,7 +106,7 @@ describe('a client that', () => {
     link.send({ type: 'attach', fabric: 'sim', address });
     expect(await link.receive()).toMatchObject({ type: 'attached' });
     link.send({ type: 'ready' });
-    // This is sent together with `ready`.
+    // These bytes are sent together with `ready`.
     link.send({ type: 'ping' });
     expect(await link.receive()).toEqual({ type: 'pong' });
     near.pause();
@@ -138,7 +138,7 @@ describe('a client that', () => {
       const address = own[i]!.context.native.sessionAddress(own[i]!.target.session);
       link.send({ type: 'attach', fabric: 'sim', address });
       const answer = await link.receive();
-      // Until one of the others has been silent for a moment, there is no room.
+      // There is no room until one of the other peers has been silent for a moment.
       if (i < 2) expect(answer).toMatchObject({ type: 'attached' });
       else expect(answer).toMatchObject({ type: 'refusal', message: /sessionsMax/ });
     }

@@ -1,6 +1,6 @@
 /**
- * Connections at the listener of a worker group until their first bytes identify them: the result of each
- * kind of beginning, and the end of a connection that never sends anything.
+ * The listener of a worker group accepts connections, and their first bytes identify them. The tests check
+ * the result of each kind of first bytes, and the end of a connection that never sends anything.
  */
 import type { Socket } from 'node:net';
 import { type Duplex, duplexPair } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
- * `listen('unix:PATH')` when a file exists at its path, and the file that is there afterwards. It never
- * removes files of others, and only one server has the address.
+ * `listen('unix:PATH')` when a file exists at its path. The tests check which file is there afterwards. A
+ * server never removes files of others, and only one server has the address.
  */
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -49,7 +49,7 @@ const listen = (at = path): Promise<string> => listener().listen(`unix:${at}`);
 
 /** Makes a socket of another program at the path, which accepts connections. */
 async function foreignSocket(at: string): Promise<void> {
-  // (A client that only checks whether a server listens reads nothing.)
+  // (A client that only checks whether a server listens does not read.)
   const server = createServer((socket) => socket.on('error', () => undefined).end('other'));
   server.listen(at);
   await once(server, 'listening');
@@ -158,7 +158,7 @@ describe('one server has the address', () => {
       const child = fork(fileURLToPath(new URL('../runtime/process/listen.mjs', import.meta.url)), [
         `unix:${path}`,
       ]);
-      // Processes that do not get the address end by themselves.
+      // A process that does not get the address ends by itself.
       const gone = once(child, 'exit');
       const [result] = (await once(child, 'message')) as [string];
       const kill = (): Promise<unknown> => {

@@ -1,5 +1,5 @@
 /**
- * Native code is asked whether this machine has an RDMA device when connections are made, but not for each
+ * Native code is asked whether this machine has an RDMA device when a connection is made, but not for each
  * connection.
  */
 

@@ -1,6 +1,6 @@
 /**
- * The clocks of TypeScript and of native code show the same time, even if a test framework has replaced the
- * clocks of Node when a context opened.
+ * The clocks of TypeScript and of native code show the same time, even if a test framework had replaced
+ * Node's clocks when the context opened.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';
@@ -43,11 +43,11 @@ test.each(cases)('%s, opened under %s', async (way, fake) => {
   const afterMs = clockMs();
   const fabric = way === 'in process' ? 'sim' : way === 'tcp' ? 'tcp' : 'shm';
   const context = openContexts().find((each) => each.fabric === fabric)!;
-  // The time is that of a batch between the two readings. The origins may differ by the time that reading
-  // both clocks takes.
+  // The time of a batch of events lies between the two readings. The origins may differ by the time that
+  // reading both clocks takes.
   expect(context.batchMs).toBeGreaterThan(beforeMs - 1);
   expect(context.batchMs).toBeLessThan(afterMs + 1);
-  // Time limits are also correct, so none of these calls times out.
+  // Time limits also use the right clock, so none of these calls times out.
   for (let number = 0; number < 20; ++number)
     expect(await client.echo({ number }, { timeoutMs: 60_000 })).toMatchObject({ number });
 });

@@ -1,4 +1,6 @@
-/** Metadata as users see it, and its wire form: the refused entries, and the reasons. */
+/**
+ * Metadata as users see it, and its wire form. The tests check which entries are refused, and the reasons.
+ */
 import { inspect } from 'node:util';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';

@@ -1,5 +1,5 @@
 /**
- * Runs the plugin under buf, which passes all files and generates only the requested ones. The output imports
+ * Runs the plugin under buf, which passes all files to it and requests the output of some. The output imports
  * no file that is not generated. Files that every compiler contains are generated where their messages are
  * used, and none of them is generated only for options. plugin.mjs calls it.
  */
@@ -27,13 +27,13 @@ message U { google.protobuf.Api api = 1; google.protobuf.Timestamp at = 2; googl
 };
 
 /**
- * The output for each file alone, beside the file itself, and with include_imports also for the files that it
- * imports.
+ * The output of each file when it is requested alone: the files that appear beside it, and with
+ * include_imports also those for the files that it imports.
  */
 const made = {
   'notes.proto': [[], []],
   'option.proto': [[], ['notes']],
-  // Alone it would need a file of the user, which the user must request.
+  // Alone, it would need a file of the user, which the user must request.
   'plain.proto': [undefined, ['notes']],
   'field.proto': [[`${google}/descriptor`], [`${google}/descriptor`]],
   'features.proto': [[`${google}/go_features`], [`${google}/go_features`]],

@@ -1,8 +1,8 @@
 /**
- * Compares some modules of the corpus with protobuf-es and protobufjs, in a separate process (which
- * equality.mjs starts). Random messages of each of their types go in both directions, in the binary format
- * and in JSON. Their bytes, when damaged, are refused with a CodecError or accepted. Both other libraries
- * work from the descriptors in our files. It prints a line of JSON.
+ * Compares some modules of the corpus with protobuf-es and protobufjs, in a separate process that
+ * equality.mjs starts. Random messages of each type go in both directions, in the binary format and in JSON.
+ * Damaged encodings are either refused with a CodecError or accepted. Both other libraries work from the
+ * descriptors in our files. The process prints a line of JSON.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -27,7 +27,7 @@ import { Endless, Random, message as randomMessage } from './random.mjs';
 const { createRegistry, equals, isMessageType } = codec;
 protojson.install?.(protobuf);
 
-/** Types that differ, and the reason why they may. */
+/** Types that may differ, each with the reason. */
 const known = {
   'json_enumval_custom_string.Knight':
     'names of enum values in JSON that an option of edition 2026 gives are not supported',
@@ -102,8 +102,8 @@ function attempt(run) {
   }
 }
 /**
- * Converts JSON through text, as JSON travels, with its members in any order. The other libraries write all
- * digits of a float. Reading the JSON again shows that no digit of a double is lost.
+ * Converts JSON to text and back, as JSON travels, with its members in a random order. The other libraries
+ * write all digits of a float. Reading the JSON again shows that no digit of a double is lost.
  */
 const canonical = (json) =>
   JSON.stringify(json, (_, value) =>
@@ -159,7 +159,7 @@ function damage(random, bytes) {
   return damaged;
 }
 
-/** Whatever bytes arrive, a decoder returns a message that can be sent again, or throws CodecError. */
+/** For any bytes, a decoder either returns a message that can be sent again, or throws CodecError. */
 function survive(type, bytes) {
   count.damaged++;
   const read = attempt(() => type.decode(bytes));

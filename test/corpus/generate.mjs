@@ -1,6 +1,6 @@
 /**
- * Generates one group of the corpus. Files whose imports are missing from their package are left out. Other
- * files that are refused must be known to be wrong.
+ * Generates one group of the corpus. Files whose imports are missing from their package are left out. Of the
+ * other files, only those that are known to be invalid may be refused.
  */
 import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -9,12 +9,12 @@ import { GenerateError, generate } from '../../dist/codegen/index.js';
 /** Matches the error about an import that the package lacks. */
 const lacking = /^import .* was not found/;
 
-/** Files that are wrong, and their errors. protoc also refuses them. */
+/** Invalid files, and their errors. protoc also refuses them. */
 const wrong = [
   [/compiler\/ruby\//, /is declared in .* too/],
   [/json_format_proto3\.proto$/, /was not found/],
   [/json_enumval_custom_string\.proto$/, /edition "UNSTABLE" is not supported/],
-  // The file has `reserved 1, 2, "features"`, numbers and names in one statement.
+  // The file has `reserved 1, 2, "features"`, which mixes numbers and names in one statement.
   [/protobufjs\/google\/protobuf\/descriptor\.proto$/, /expected a number/],
   // The file begins an enum of proto3 with 1.
   [/reflection\/build\/proto\/sample\/sample\.proto$/, /the first value of enum HelloStatus must be 0/],
@@ -30,7 +30,7 @@ export async function generateGroup({ include }, files, out, target = 'ts') {
   let rest = [...files];
   const refused = new Set();
   const unexpected = [];
-  // Files that import a file that is left out are left out in the next round.
+  // Files that import an omitted file are left out in the next round.
   for (let round = 0; round < 20 && rest.length > 0; round++) {
     try {
       const options = { include, target, ...(out && { out }) };

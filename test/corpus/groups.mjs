@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { globSync } from 'tinyglobby';
 
 /**
- * All of the 8,000 files of Google's APIs are generated. Those of these folders are also compiled and loaded.
+ * All of the 8,000 files of Google's APIs are generated. The files of these folders are also compiled and
+ * loaded.
  */
 const compiled = new Set([
   'api',
@@ -25,8 +26,8 @@ const compiled = new Set([
 ]);
 
 /**
- * The files of Envoy in the package use an option of protoc-gen-validate that the package's validate.proto is
- * too old for. Returns a folder with that file as its later releases have it.
+ * The package's files of Envoy use an option of protoc-gen-validate that is newer than the package's
+ * validate.proto. Returns a folder with validate.proto as later releases have it.
  */
 function newerValidate(modules, old) {
   const folder = join(modules, '../newer-validate');

@@ -30,7 +30,7 @@ const without = genYaml.replace(/.*include_imports.*\n/, '');
 const bufYaml = 'version: v2\nmodules:\n  - path: proto\n';
 
 /**
- * Makes an empty directory with the plugin in `bin` and an empty folder `out`, and returns the environment in
+ * Makes an empty directory with the plugin in `bin` and an empty folder `out`. Returns an environment in
  * which the plugin is found.
  */
 function prepare(place) {

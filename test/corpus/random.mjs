@@ -1,6 +1,6 @@
 /**
- * Makes random messages of any generated type from a seed. compare.mjs passes them to three implementations.
- * Well-known types get only values that have a form in JSON.
+ * Makes random messages of any generated type from a seed. compare.mjs passes the messages to three
+ * implementations. Well-known types get only values that have a form in JSON.
  */
 
 import { fieldsOf } from '../../dist/runtime/codec/fields.js';
@@ -122,7 +122,7 @@ function fieldValue(random, field, depth, budget) {
   return Array.from({ length: 1 + random.below(3) }, () => single(random, field, depth, budget));
 }
 
-/** A type that requires itself, over any number of steps, has no messages. */
+/** A type that requires itself, directly or through other types, has no finite message. */
 export class Endless extends Error {}
 
 /** Returns a value for `type.encode`. */

@@ -1,5 +1,5 @@
 /**
- * `configure({ countersPage: false })`: the counters of this thread cannot be read from outside, and the
+ * `configure({ countersPage: false })` prevents that the counters of this thread are read from outside; the
  * thread still counts.
  */
 import { configure, createClient, stats } from 'rdma-rpc';

@@ -118,13 +118,13 @@ describe('access rights', () => {
 type Numbers = Record<'at' | 'rows' | 'stride' | 'textAt' | 'textBytes' | 'fields' | 'names', number>;
 interface Forged extends Record<'counters' | 'sessions' | 'methods', Numbers> {
   device?: string;
-  /** Bytes of the page that are not in the description. */
+  /** Bytes of the page that the description does not cover. */
   readonly end: number;
 }
 
 /**
- * The part of a page of this process from which counters are read, with one call in it. Events follow it in
- * the page.
+ * The part of this process's page from which counters are read, with one call in it. Events follow it in the
+ * page.
  */
 async function ownPage(): Promise<Uint8Array> {
   pair = await echoPair('shm');
@@ -236,7 +236,7 @@ describe('bounds of buckets', () => {
   test("are an eighth of a call's time apart, and at least 256 ns", async () => {
     const { bucketNs } = contextIn(await ownPage(), 1)!;
     const units = (bucket: number): number => bucketNs[bucket]! / 256;
-    // The cases have the duration of a call in units; native/telemetry/latencies.h defines the buckets.
+    // Each case has the duration of a call in units; native/telemetry/latencies.h defines the buckets.
     const cases = [
       [0, 1],
       [1, 2],

@@ -21,7 +21,8 @@ describe.each(ways)('%s', (way) => {
   });
 
   /**
-   * Returns a function that returns the counts of both sides, which run on this thread, since its last call.
+   * Returns a function that returns what both sides, which run on this thread, have counted since its last
+   * call.
    */
   async function counting() {
     world = await openStreams(way);
@@ -88,8 +89,7 @@ describe.each(ways)('%s', (way) => {
     for (const stream of open) await stream.next();
     const { channel, server } = world!;
     /**
-     * Returns the calls in flight of the session as each side sees it. In one process there is only one
-     * session.
+     * Returns the calls in flight of the session as each side sees it. One process has only one session here.
      */
     const inFlight = () => [
       ...new Set([channel.session!, ...(server?.sessions ?? [])].map(({ callsInFlight }) => callsInFlight)),
@@ -138,7 +138,7 @@ describe.each(ways)('%s', (way) => {
         await expect.poll(() => since(methods.count)).toEqual({ calls: 2, failed: 0 });
         await expect.poll(() => since(methods.behave)).toEqual({ calls: 1, failed: 1 });
       }
-      // Parts have no method, so they must show neither another method's name nor an empty name.
+      // Parts have no method, so the output must show neither the name of another method nor an empty name.
       const known = new Set([...Object.values(methods).map(({ fullName }) => fullName)]);
       expect(rows().filter(({ name }) => name === '' || name === '(other methods)')).toEqual([]);
       expect(rows().some(({ name }) => known.has(name))).toBe(true);

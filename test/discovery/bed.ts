@@ -14,7 +14,7 @@ import { afterEach } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
 const ending: (() => unknown)[] = [];
-/** Called after the test, the last one first. */
+/** Cleanup functions; the test calls the last one first. */
 export function afterwards(end: () => unknown): void {
   ending.push(end);
 }

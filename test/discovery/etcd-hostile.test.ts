@@ -1,6 +1,6 @@
 /**
- * The resolver of etcd against an etcd that compacts, cuts connections, is slow, is silent, or sends invalid
- * data.
+ * The resolver of etcd against an etcd that compacts its history, cuts connections, is slow, is silent, or
+ * sends invalid data.
  */
 import { createServer } from 'node:net';
 import { createServer as createRpcServer } from 'rdma-rpc';
@@ -10,7 +10,7 @@ import { caught, until } from '../outcomes.ts';
 import { afterwards, channelTo, known, sorted } from './bed.ts';
 import { deleteOf, kv, putOf, ScriptedEtcd } from './etcd-script.ts';
 
-// The time after which a silent etcd is given up is short here.
+// The tests shorten the time after which a silent etcd counts as failed.
 vi.mock('../../runtime/discovery/limits.ts', async (original) => ({
   ...(await original<typeof import('../../runtime/discovery/limits.ts')>()),
   etcdSilenceMs: { ask: 100, max: 1000 },
@@ -158,7 +158,10 @@ test.each<[object, RegExp]>([
   [{ service: 's', address: '0.0.0.0:5000' }, /0\.0\.0\.0:5000 is no host that clients can reach/],
   [{ service: 's', address: '[::]:5000' }, /is no host that clients can reach/],
   [{ service: 's', address: 'a:1', weight: 0 }, /weight 0 is not a number from 0.001/],
-  [{ service: 's', address: 'a:1', attributes: { cores: 8 } }, /the attribute cores is not a text/],
+  [
+    { service: 's', address: 'a:1', attributes: { cores: 8 } },
+    /the attribute cores must be a string, but is 8/,
+  ],
   [{ service: 's', address: 'a:1', ttlMs: 1000 }, /ttlMs: 1000 is not an integer from 2000/],
   [{ service: 's', address: 'a:1' }, /endpoints are missing/],
 ])('a registration with %j is refused', (options, reason) => {

@@ -1,6 +1,6 @@
 /**
- * A scripted etcd: the test sets each answer to a list, and writes to each watch, leaves it silent or cuts
- * it. Clients talk to it by gRPC, as to a real etcd.
+ * A scripted etcd: the test sets the answer to each list request, and writes to each watch, leaves it silent
+ * or cuts it. Clients talk to it by gRPC, as to a real etcd.
  */
 import { Server as GrpcServer, type Metadata, ServerCredentials, status } from '@grpc/grpc-js';
 import { KVDefinition, WatchDefinition } from '../../runtime/discovery/etcd/gen/rpc.rdma.ts';
@@ -12,7 +12,7 @@ export interface Watch {
   readonly requests: { readonly requestUnion: { readonly case?: string; readonly value?: unknown } }[];
   write(response: object): void;
   end(): void;
-  /** Ends it with an error of gRPC. */
+  /** Ends the watch with a gRPC error. */
   fail(message: string): void;
 }
 

@@ -64,7 +64,7 @@ export class EtcdServer {
     });
   }
 
-  /** Stops etcd as a crash, or a stop of its machine, would. */
+  /** Stops etcd as a crash of the process or its machine would. */
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
@@ -73,7 +73,7 @@ export class EtcdServer {
     await once(child, 'exit');
   }
 
-  /** Its next start has no keys. */
+  /** After its next start, etcd has no keys. */
   empty(): void {
     rmSync(join(this.#folder, 'data'), { recursive: true, force: true });
   }

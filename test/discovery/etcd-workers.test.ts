@@ -1,4 +1,7 @@
-/** A worker group in a real etcd: one registration for all of its workers, taken back before they drain. */
+/**
+ * A worker group in a real etcd: one registration stands for all of its workers, and it is removed before
+ * they drain.
+ */
 import { pathToFileURL } from 'node:url';
 import { type Channel, createChannel, createClient } from 'rdma-rpc';
 import { etcd, type Registration, register } from 'rdma-rpc/etcd';
@@ -53,7 +56,7 @@ async function threadOf(channel: Channel): Promise<number> {
 test('a group is one server, whose workers all get calls', async () => {
   const { group } = await registered();
   expect(await listed()).toEqual([group.address]);
-  // The system chooses the worker of each connection, so two connections may be with the same worker.
+  // The system chooses the worker of each connection, so two connections may go to the same worker.
   const seen = new Set<number>();
   await eventually(async () => {
     const { channel } = channelTo(resolver());
@@ -90,7 +93,7 @@ test('the shutdown of a group takes it out of the list before its workers drain,
     while (!over) await client.echo({}, { waitForReady: true }).catch(() => ++failed);
   })();
   const seen: unknown[] = [];
-  // Awaited like the registration's own listener, so the group still serves.
+  // The server awaits this listener like the registration's own listener, so the group still serves.
   a.group.onShutdown(async () => {
     await until(() => !a.registration.registered);
     seen.push(

@@ -346,7 +346,7 @@ describe('with authentication', () => {
     await until(() => performance.now() - began > 7000);
     expect(a.registered).toBe(true);
     expect(lines).toEqual([]);
-    // The token has expired during the watch. A new list would only come after a pause, which has grown by
+    // The token has expired during the watch. A new list would come only after a pause, which has grown by
     // now.
     const b = await registered(secret);
     const from = performance.now();

@@ -1,4 +1,4 @@
-/** Options of `endpointSlices` that cannot be used are refused by name. */
+/** `endpointSlices` refuses unusable options by name. */
 import { endpointSlices } from 'rdma-rpc/kubernetes';
 import { expect, test } from 'vitest';
 

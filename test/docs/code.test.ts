@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Returns a table of names as an object type that has exactly the keys of a type. */
+/** Returns the names as an object type that has exactly the keys of a type. */
 function namesAreKeys(mark: string, type: string): string {
   const names = tableOf(documents, mark).map(([cell = '']) => namesIn(cell)[0]?.replace(/\(.*\)/, ''));
   return `export const ${mark.replace(/\W/g, '_')}: Record<${type}, 0> = { ${names.map((name) => `${name}: 0`).join(', ')} };\n`;

@@ -23,7 +23,7 @@ export const pages: readonly Page[] = projectFiles()
   .filter((path) => /^docs\/.*\.md$/.test(path))
   .map((path) => ({ path, text: read(path) }));
 
-/** The text of all pages, for texts that may be on any of them. */
+/** The text of all pages, for strings that may be on any page. */
 export const documents: string = pages.map(({ text }) => text).join('\n');
 
 /** Returns the page at a path below docs/, without `.md`. */

@@ -1,5 +1,5 @@
 /**
- * The drawings of docs/pictures are the output of scripts/drawings.mjs, and each of them is on a page.
+ * The drawings of docs/pictures equal the output of scripts/drawings.mjs, and each drawing is on a page.
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -8,7 +8,7 @@ import { pageOf } from './document.ts';
 
 const files = [...filesOf(pageOf('start/quick-start'))];
 
-// tsconfig.json is left out, because the project's own files use the file above them.
+// tsconfig.json is left out, because the project's own copy extends the file above it.
 test.each(files.filter(([name]) => name !== 'tsconfig.json'))(
   '%s is as the quick start shows it',
   (name, content) => {

@@ -45,7 +45,7 @@ function guarded(options: ServerOptions): Misfortune {
   };
 }
 
-/** The cases of the table's column "the library makes it when", in its order. */
+/** The cases of the table's column "the library makes it when", in the table's order. */
 const misfortunes: readonly [string, Misfortune][] = [
   ['cancelled before it was sent', ({ client }) => client.echo({}, { signal: AbortSignal.abort() })],
   [

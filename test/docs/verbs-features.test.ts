@@ -19,7 +19,7 @@ const sourcesOf = (folder: RegExp): string =>
 const sessions = sourcesOf(/^native\/session\//);
 const api = sourcesOf(/^runtime\/verbs\//);
 
-/** What the sources of sessions contain if sessions use the feature. */
+/** Text that the sources of sessions contain if sessions use the feature. */
 const usedBySessions: Readonly<Record<string, RegExp>> = {
   'SEND and receive': /Opcode::send\b/,
   'SEND with immediate': /Opcode::send_with_imm/,

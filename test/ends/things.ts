@@ -1,8 +1,8 @@
 /**
  * The things that a process or a worker of the table of ends has open when it ends, by name. Each entry opens
  * its thing and returns a function that ends whatever keeps a process alive by design (a listening server,
- * calls in flight). When that function has been called, and nothing has been closed, the process ends by
- * itself. cell.ts uses them, in separate processes.
+ * calls in flight). After that call, the process ends by itself although nothing has been closed. cell.ts
+ * uses the entries, in separate processes.
  */
 import {
   type Channel,
@@ -25,10 +25,10 @@ export interface Addresses {
   readonly path: string;
 }
 
-/** Undefined when it keeps no process alive. */
+/** Undefined when the thing keeps no process alive. */
 type Finish = (() => unknown) | undefined;
 
-/** These values are not collected before the end. */
+/** These references keep the values from being collected before the end. */
 const kept: unknown[] = [];
 
 function open(address: string, options: ChannelOptions = {}): Channel {

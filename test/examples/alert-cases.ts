@@ -59,7 +59,7 @@ const fine: Record<string, string> = {
   ...counter('rdma_rpc_device_counter', 1, ',device="mlx5_0",port="1",counter="out_of_sequence"'),
 };
 
-/** What differs from a fleet that is fine. */
+/** The difference from a healthy fleet. */
 const when = (what: string, series: Record<string, string>, ...alerts: string[]): Case => ({
   what,
   series: { ...fine, ...series },

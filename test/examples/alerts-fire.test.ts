@@ -1,6 +1,6 @@
 /**
- * Which alerts fire in which situation of a fleet, by the unit tests of Prometheus' own promtool (Debian's
- * `prometheus`). Skipped where it is missing.
+ * Tests which alerts fire in which situation of a fleet, with the unit tests of Prometheus' own promtool
+ * (Debian's `prometheus`). Skipped where it is missing.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

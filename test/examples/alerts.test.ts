@@ -1,4 +1,7 @@
-/** The alerts of examples/dashboard query only exported samples, and each leads to its section of a page. */
+/**
+ * The alerts of examples/dashboard query only exported samples, and each alert links to its section of a
+ * page.
+ */
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { read } from '../house/tree.ts';

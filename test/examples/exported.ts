@@ -1,6 +1,7 @@
 /**
  * The metrics of an application that exports everything: a server and a client with the package's metrics and
- * those of examples/dashboard/fleet.ts. What dashboards, alerts and manifests name is compared with them.
+ * those of examples/dashboard/fleet.ts. The tests compare the metrics that dashboards, alerts and manifests
+ * name with these.
  */
 import { Registry } from 'prom-client';
 import { createChannel, createClient, createServer } from 'rdma-rpc';
@@ -10,18 +11,18 @@ import { collectChannel, collectServer, countConnections } from '../../examples/
 import { gauges, noStats, type Stats } from '../../runtime/native/stats.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
-/** The part of a metric that prom-client does not declare. */
+/** The part of a metric that prom-client's types do not declare. */
 interface Described {
   readonly name: string;
   readonly labelNames: readonly string[];
 }
 
 export interface Exported {
-  /** The samples by name, with their labels. `instance` and `job` are those that Prometheus adds. */
+  /** The samples by name, with their labels. Prometheus adds `instance` and `job`. */
   readonly labels: ReadonlyMap<string, ReadonlySet<string>>;
   /** The names of samples that only grow. */
   readonly counters: ReadonlySet<string>;
-  /** What an application answers to Prometheus. */
+  /** The text that the application returns to Prometheus. */
   readonly text: string;
 }
 

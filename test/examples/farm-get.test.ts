@@ -1,6 +1,6 @@
 /**
- * GET by READ. Values arrive whole although they are written at the same time, in any order of the steps of
- * writers and readers, and whichever process writes.
+ * GET by READ. Values arrive complete although they are written at the same time. This holds in any order of
+ * the steps of writers and readers, and in whichever process the writer runs.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -85,7 +85,8 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
       const value = Buffer.from((await client.get(key))!).toString();
       const n = Number(/^[abc](\d+);/.exec(value)?.[1]);
       expect(value).toBe(textOf(key, n).toString());
-      // The value is not older than the last value that was written before, and not from the future.
+      // The value is at least as new as the last value that was written before the GET, and not newer than
+      // the last PUT that has begun.
       expect(n).toBeGreaterThanOrEqual(ended);
       expect(n).toBeLessThanOrEqual(state.get(key)!.begun);
       ++checked;

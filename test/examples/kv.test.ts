@@ -20,7 +20,7 @@ const noCounters = () => ({});
 const quiet = () => {};
 let sockets = 0;
 
-/** Runs `use` with a client of a server in this process that has these handlers. */
+/** Runs `use` with a client. The client's server has these handlers and is in this process. */
 async function withKv<T>(handlers: KvHandlers, use: (kv: KvClient) => Promise<T>): Promise<T> {
   const server = createServer({ messageMaxBytes: messageMax }).add(KvDefinition, handlers);
   const channel = createChannel(await server.listen(`${socket}-${++sockets}.sock`), {
@@ -92,7 +92,7 @@ describe('the load', () => {
     });
   });
 
-  /** Faults that a server could have, with the words by which the load must report them. */
+  /** Faults that a server could have, each with the words with which the load must report it. */
   const faults: Record<string, (right: KvHandlers) => Partial<KvHandlers>> = {
     'wrong bytes': (right) => ({
       get: async (request, context) => {

@@ -6,9 +6,9 @@ import { parser } from '@prometheus-io/lezer-promql';
 
 export interface Selector {
   readonly metric: string;
-  /** The labels that its matchers name. */
+  /** The labels in its matchers. */
   readonly labels: readonly string[];
-  /** True when a rate or an increase of it is taken. */
+  /** True when the query takes a rate or an increase of the metric. */
   readonly rated: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Each program of examples/sockets runs, and prints the data that went through its library.
+ * Each program of examples/sockets runs, and prints the data that passed through its library.
  */
 import { expect, test } from 'vitest';
 

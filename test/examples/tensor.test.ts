@@ -33,11 +33,11 @@ test.each(pairWays)(
       expect(report.meanAfter).toBeCloseTo(0, 3);
       expect(report.labels).toEqual([0, 1, 4, 9, 16, 25, 36, 49]);
       expect(report.brightness).toEqual([0, 1, 2, 3]);
-      // Over tcp a message on its way is in this arena twice, because both ends share the arena. Therefore
+      // Over tcp, both ends share this arena, so a message that is being sent is in it twice. Therefore
       // streams keep messages outside of it.
       const streamed = way !== 'tcp';
       expect(seen).toEqual([true, streamed, streamed, streamed, streamed]);
-      // Without native code, memory begins where V8 places it.
+      // Without native code, memory begins wherever V8 places it.
       if (way !== 'loopback') expect(pointers.map((pointer) => pointer % 64)).toEqual([0]);
     } finally {
       await pair.close();

@@ -58,7 +58,7 @@ describe.each(['sim', 'shm', 'tcp'])('iovalkey on %s', (device) => {
 });
 
 /**
- * A peer that is scripted byte by byte. It has its own queue pair, and uses none of the code that is tested.
+ * A peer that is scripted byte by byte. The peer has its own queue pair, and uses none of the tested code.
  */
 async function scripted(role: 'client' | 'server', bufferBytes = 4096) {
   const device = openDevice('sim');
@@ -111,8 +111,8 @@ test('each byte of the handshake, of a command and of its answer', async () => {
   const buffer = String(await next());
   expect(buffer).toMatch(/^0003(00){14}[0-9a-f]{16}00001000[0-9a-f]{8}$/);
   const [addr, key] = [Number.parseInt(buffer.slice(32, 48), 16), Number.parseInt(buffer.slice(56), 16)];
-  // The client writes nothing before the server has announced its buffer. Then it writes at most 5 bytes,
-  // until the server announces the buffer again.
+  // The client writes nothing before the server has announced its buffer. After that it writes at most 5
+  // bytes, until the server announces the buffer again.
   stream.write('PING\r\n');
   send(`0000${zeros(30)}`);
   send(register(mr.addr, 5, mr.rkey));

@@ -8,8 +8,8 @@ import { projectFiles, read } from './tree.ts';
 
 const table = 'runtime/fabrics.ts';
 /**
- * In `createInProcessChannel` both sides are in one process. The programs of perf have fabrics of their own,
- * and `rdma-rpc/verbs` offers the fabrics themselves.
+ * In `createInProcessChannel`, both sides are in one process. The programs of perf have fabrics of their own,
+ * and `rdma-rpc/verbs` exports the fabrics themselves.
  */
 const choosesItself =
   /^(runtime\/in-process\.ts|runtime\/verbs\/.*|runtime\/native\/verbs-device\.ts|cli\/perf\/.*)$/;

@@ -34,8 +34,7 @@ export const typescriptLayers: readonly LayerRule[] = [
     mayUse: /^$/,
   },
   part('native', '', 'clock fabrics'),
-  // These are the layers that client and server share, from the lowest up. Client and server do not use each
-  // other.
+  // The layers that client and server share, from the lowest up. Client and server do not use each other.
   part('codec', '', ''),
   part('core', 'codec', 'clock limits native/native'),
   part('loopback', 'core', 'clock limits native/native'),
@@ -48,7 +47,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('stream', 'boundary core codec', 'limits native/native'),
   part('client', 'stream control boundary core codec', 'clock fabrics limits native/native'),
   part('server', 'stream control boundary core codec', 'clock fabrics limits native/native'),
-  // These are entry points of their own, which use only what their purpose needs.
+  // Separate entry points, which use only what their purpose needs.
   part('counters', '', 'clock native/event-row native/stats security-levels'),
   part('details', 'codec', ''),
   part('msgpack', 'codec', 'limits'),
@@ -59,7 +58,7 @@ export const typescriptLayers: readonly LayerRule[] = [
   part('adapters/connect', 'client core codec', 'clock native/collector limits native/native'),
   part('services', 'server control core codec', 'clock limits'),
   part('workers', 'server control core', 'clock limits'),
-  // These use both sides, and no other layer is based on them.
+  // Layers that use both sides; no other layer is based on them.
   part('adapters/grpc', 'client server core codec', ''),
   part('socket', 'client server control core codec', 'limits'),
   part('identity/spiffe', 'adapters/grpc client control core codec', 'clock'),
@@ -118,7 +117,7 @@ export const nativeLayers: readonly LayerRule[] = [
     files: /^native\/perf\/[^/]+$/,
     mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|receive_queue|unique_fd|verbs_loader)\.h$)/,
   },
-  // This is the part of the plug-in.
+  // The part of the plug-in.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/(verbs\/[^/]+|unique_fd\.h)$)/ },
   // This part chooses among fabrics, as the binding does.
   { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },
@@ -133,10 +132,10 @@ export const nativeLayers: readonly LayerRule[] = [
  * one sorted list. To avoid a new circle, move the code that both sides need into a file below them.
  */
 export const circles: readonly (readonly string[])[] = [
-  // This is the parser: a group is a field that has a message, whose fields may be groups.
+  // The parser: a group is a field that has a message, whose fields may be groups.
   ['codegen/source/parse-field.ts', 'codegen/source/parse-message.ts'],
-  // This is JSON: a message inside of an Any, of a well-known type or of an extension is read and written as
-  // other messages are.
+  // JSON: a message inside of an Any, of a well-known type or of an extension is read and written as other
+  // messages are.
   [
     'runtime/codec/json/any.ts',
     'runtime/codec/json/extensions.ts',
@@ -174,7 +173,7 @@ export function circlesIn(uses: ReadonlyMap<string, readonly string[]>): string[
   return found.sort();
 }
 
-/** The first rule that covers a file decides. Returns the files that a file uses against that rule. */
+/** The first rule that covers a file decides. Returns the files that a file uses in violation of its rule. */
 export function violations(file: string, uses: readonly string[], rules: readonly LayerRule[]): string[] {
   const rule = rules.find((candidate) => candidate.files.test(file));
   if (rule === undefined) return [];

@@ -8,8 +8,8 @@ const code = (file: string) => read(file).replace(/\/\/.*/g, '');
 describe('what is taken from a free list', () => {
   /**
    * Lines that take an entry from the end of a container without FreeList, with the reason why the container
-   * is not empty. A line that is not listed here takes an entry from a list that a peer may have emptied: use
-   * FreeList::take() and check its result.
+   * is not empty. Every other line that takes an entry from a list may meet a list that a peer has emptied:
+   * use FreeList::take() there and check its result.
    */
   const LOOKED_AT: Readonly<Record<string, readonly string[]>> = {
     // This line is the list itself.
@@ -17,14 +17,14 @@ describe('what is taken from a free list', () => {
     // This line is inside a loop or branch that ends when the queue is empty.
     'native/session/event_queue.h': ['later_.pop_front()'],
     'native/session/server/transfers.cc': ['landings_.pop_front();'],
-    // The function returns earlier when the entry was not found.
+    // The function returns earlier when it does not find the entry.
     'native/session/server/unread_streams.h': ['streams_.pop_back();'],
     'native/fabric/rights.cc': ['all.waiting.pop_front();'],
     'native/fabric/shm/queue/queue_pair_table.cc': ['with_file_.pop_front();'],
     'native/fabric/sim/world.cc': ['events_.pop_back();'],
     'native/fabric/verbs/soft/rxe.cc': ['pending_.pop_front();'],
     'native/memory/arena.cc': ['spare_slots_.pop_front();'],
-    // This line takes the entry that was added just before.
+    // The line takes the entry that was added just before.
     'native/session/client/reply_buffers.cc': ['deferred_.pop_back();'],
     'native/session/session_table.cc': ['free_.pop_front();'],
     'native/fabric/tcp/connect/lingering_sockets.cc': ['open_.pop_front();', 'open_.pop_back();'],

@@ -21,7 +21,7 @@ function proseOf(path: string): string {
 
 /**
  * Returns the anchors that GitHub and the site make of a document's headings, and the anchors that the
- * document sets itself.
+ * document declares itself.
  */
 function anchorsOf(path: string): Set<string> {
   const prose = proseOf(path);

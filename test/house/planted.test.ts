@@ -1,7 +1,6 @@
 /**
  * Each planted bug still fits: its text occurs once in its file, and the test that must find it exists. A
- * change to such a place fails here at once, instead of when the bugs are next planted (npm run
- * test:planted).
+ * change to such a text fails here at once, instead of when the bugs are next planted (npm run test:planted).
  */
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,7 +10,7 @@ import { exists, projectFiles, read, root } from './tree.ts';
 interface NativeBug {
   readonly name: string;
   readonly program: string;
-  /** `Suite.Name`, with the text before and behind it where the test has parameters. */
+  /** `Suite.Name`; when the test has parameters, the text before and after it. */
   readonly caughtBy: string;
 }
 interface TypeScriptBug {
@@ -45,7 +44,7 @@ const nativeTests = projectFiles()
   .map(read)
   .join('\n');
 
-/** Returns the text of a file of tests, and of the tables that it imports. */
+/** Returns the text of a test file and of the tables that it imports. */
 function textsOf(file: string): string {
   const text = read(file);
   const imported = [...text.matchAll(/from '(\.[^']+\.ts)'/g)].map(([, path = '']) =>
@@ -57,7 +56,7 @@ function textsOf(file: string): string {
 }
 
 /**
- * Returns whether a file has a test of that name, which may be made of a title and of parameters: 'of %i
+ * Returns whether a file has a test of that name, which may consist of a title with parameters: 'of %i
  * bytes'.
  */
 function hasTest(file: string, name: string): boolean {

@@ -15,7 +15,7 @@ const sources = files.filter((file) => SOURCE.test(file) && !file.endsWith('.rdm
 const LINES_MAX = 400;
 const COLUMNS_MAX = 110;
 const isGenerated = (file: string): boolean => /\.rdma\.ts$/.test(file);
-/** Longer files, with the reason why each is nevertheless one concept. */
+/** Files that may be longer, each with the reason why it is nevertheless one concept. */
 const LONGER: Readonly<Record<string, string>> = {};
 
 describe('every source file', () => {
@@ -177,7 +177,7 @@ describe('no file has', () => {
 describe('a text that names a file names one that exists', () => {
   const PATH =
     /(?<![\w./-])(?:native|runtime|codegen|cli|examples|test|bench|docs|scripts|proto|\.ci)\/[\w./-]*\w/g;
-  /** Paths that a build makes. A package's or a protocol's own path may look like one of ours. */
+  /** Paths that a build makes. A path of a package or of a protocol may look like a path of this project. */
   const ELSEWHERE = /(^|\/)gen(\/|$)/;
   const missing = (file: string, text: string) =>
     [...text.matchAll(PATH)]

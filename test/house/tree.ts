@@ -35,7 +35,7 @@ export function notIgnored(): string[] {
   return globSync('**', { cwd: root, dot: true, ignore: ['.git', ...ignore] });
 }
 
-/** Converts a line of .gitignore to a glob. It supports only the forms that our file has. */
+/** Converts a line of .gitignore to a glob. It supports only the forms that our .gitignore uses. */
 function globOf(line: string): string {
   if (/^(#|!|$)|\*\*/.test(line)) throw new Error(`.gitignore: '${line}' is of a form that is not read here`);
   const path = line.endsWith('/') ? `${line}**` : line;

@@ -81,7 +81,7 @@ interface Retired {
   readonly word: RegExp;
   /** The term that replaces it. */
   readonly instead: string;
-  /** The folders of REWRITTEN that still use the word, each for a reason that the comment gives. */
+  /** The folders of REWRITTEN that still use the word; a comment gives the reason for each. */
   readonly stillIn?: readonly string[];
 }
 
@@ -93,7 +93,7 @@ const RETIRED: readonly Retired[] = [
   // The exception is the technique with that name.
   { word: /hazards?(?! pointer)/, instead: 'in-use marker' },
   { word: /spill(s|ed)?/, instead: 'overflow slot' },
-  // READs of the fabric tests have sinks; the capability of iWARP is named for them.
+  // READs of the fabric tests have sinks; a capability of iWARP has that name.
   {
     word: /sinks?/,
     instead: 'reply buffer, writer',
@@ -138,7 +138,7 @@ const RETIRED: readonly Retired[] = [
       'test/slow',
     ],
   },
-  // "Strangers" at sockets are the name of a set of tests, and of an option of the command line tool.
+  // `strangers` is the name of a set of tests about sockets, and of an option of the command-line tool.
   {
     word: /strangers?/,
     instead: 'unauthenticated peer',
@@ -198,7 +198,10 @@ describe('a word that has been retired is in none of the rewritten folders', () 
   });
 });
 
-/** Names of classes that both sides of a stream have, or that a test has in place of the runtime's class. */
+/**
+ * Names of classes that both sides of a stream have, or of classes with which a test replaces those of the
+ * runtime.
+ */
 const SAME_NAME = ['Pauses', 'Pulls', 'Pushes'];
 
 test('no two classes that TypeScript files export have the same name, except those that are listed', () => {

@@ -1,5 +1,5 @@
 /**
- * A client process of the tests of endings. It opens streams of every kind with the server at argv[2] over
+ * A client process of the tests of endings. It opens streams of every kind to the server at argv[2] over
  * argv[4], reports that, and leaves them open.
  */
 import { createChannel, createClient, type Fabric } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * The end of streams between processes when one process is killed, restarted or drained, and the effect of a
- * slow reader on other streams.
+ * Tests how streams between processes end when one process is killed, restarted or drained, and how a slow
+ * reader affects other streams.
  */
 import { fork } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -51,7 +51,7 @@ const long = (size: number, count = 1000): OutputRequestInit => ({
 });
 const never: OutputRequestInit = { responseParameters: [{ size: 1, intervalUs: 600_000_000 }] };
 
-/** Returns a stream of requests that continues until it is left; `taken` counts them. */
+/** Returns a stream of requests that continues until its reader stops; `taken` counts the requests. */
 function endless<T>(message: T) {
   const state = { taken: 0, left: false };
   async function* all(): AsyncGenerator<T> {
@@ -67,7 +67,7 @@ function endless<T>(message: T) {
   return { state, requests: all() };
 }
 
-/** Reads a stream that must fail. `begun` resolves with its first message. */
+/** Reads a stream that must fail. `begun` resolves with the first message of the stream. */
 function reading(stream: AsyncIterable<object>) {
   let begin = (): void => undefined;
   const begun = new Promise<void>((resolve) => {

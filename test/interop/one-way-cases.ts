@@ -39,7 +39,7 @@ export const oneWayCases: Readonly<Record<string, Case>> = {
     for (const body of [10, 100_000]) {
       const responseStatus = { code: Status.NOT_FOUND, message: 'nobody hears of it' };
       expect(await client.noteCall({ ...note(body, 1), responseStatus })).toBe(undefined);
-      // Its handler continues to sleep, and no caller waits for that either.
+      // The handler continues to sleep, and no caller waits for it either.
       expect(await client.noteCall({ ...note(body, 2), sleepMs: 20 })).toBe(undefined);
     }
   },
@@ -48,7 +48,7 @@ export const oneWayCases: Readonly<Record<string, Case>> = {
     const { notes } = await log();
     const error = await failure(client.noteCall(note(10, 1), { signal: AbortSignal.abort() }));
     expect(error).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
-    // Either the event or the answer may come first. But a call that has run must not report `no`.
+    // Either the event or the answer may come first. However, a call that has run must not report `no`.
     for (const body of [10, 100_000]) {
       const before = (await log()).notes;
       const giveUp = new AbortController();

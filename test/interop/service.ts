@@ -24,7 +24,7 @@ export interface InteropLog {
   aborted: number;
   /** Number of streaming handlers that have ended, in whatever way. */
   left: number;
-  /** Number of one-way requests that have arrived as they were sent, and the sum of their bodies. */
+  /** Number of one-way requests that have arrived unchanged, and the sum of their body sizes. */
   notes: number;
   noteBytes: number;
 }

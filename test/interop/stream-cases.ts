@@ -1,6 +1,6 @@
 /**
- * gRPC's interoperability cases with streams (unary-cases.ts says which are left out), and a few cases that
- * gRPC does not need.
+ * gRPC's interoperability cases with streams, and a few cases that gRPC does not need. unary-cases.ts lists
+ * the cases that are left out.
  */
 import { leaseOf, type RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';
@@ -19,8 +19,8 @@ import { type Case, echoes, failure, until } from './unary-cases.ts';
 const partHeaderBytes = 12;
 const metadataLengthBytes = 8;
 /**
- * Messages of a stream are sent behind the header of their part, and small ones with their length, so their
- * limits are lower by that number of bytes.
+ * Messages of a stream are sent behind the header of their part, and small messages also with their length.
+ * Their limits are lower by these bytes.
  */
 const sizes: readonly number[] = [
   ...boundaries,
@@ -81,7 +81,7 @@ function questions() {
   };
 }
 
-/** Sends each question when the last one has been answered. */
+/** Sends each question after the previous one has been answered. */
 async function pingPong({ client }: Peer, exchanges: readonly [request: number, response: number][]) {
   const { stream, ask, end } = questions();
   const question = ([request, response]: [number, number]): OutputRequestInit => ({

@@ -198,8 +198,8 @@ describe('buffers', () => {
   test('receives of sessions cause no garbage collections', async () => {
     const limits = { inflightMax: 256, messageMaxBytes: 4 << 20, peerMessageMaxBytes: 4 << 20 };
     /**
-     * Returns the number of full collections that happen while sessions with much memory are created, and
-     * read their first messages.
+     * Returns the number of full collections that happen while sessions with much memory are created and
+     * their first messages are read.
      */
     const collections = async (): Promise<number> => {
       const { native } = loopback('sim', { slotBytes: 8 << 10 });
@@ -222,8 +222,8 @@ describe('buffers', () => {
       );
       return kinds.filter((kind) => kind === majorCollection).length;
     };
-    // A collection that happens at that moment for another reason, such as an earlier test, does not happen
-    // each time.
+    // A collection may happen at that moment for another reason, such as an earlier test, but not in every
+    // repetition.
     const found: number[] = [];
     for (let i = 0; i < 4 && !found.includes(0); i += 1) found.push(await collections());
     expect(found).toContain(0);
@@ -245,8 +245,8 @@ describe('buffers', () => {
     }
     const before = counted();
     const slots = [0, 3, 4, 7, 8, 200, 255];
-    // Measure around each session separately, because the garbage of other code is collected at any time, and
-    // counts as long as it exists.
+    // Measures around each session separately. The garbage of other code is collected at any time, and is
+    // counted as long as it exists.
     const grown: number[] = [];
     const windows = slots.map((slot) => {
       collect();
@@ -291,7 +291,7 @@ test('all that request garbage collections share a tenth of the time of their th
   const native = loadNative();
   const before = native.collectionWaitMs();
   native.collectionDone(100);
-  // Calls that ask repeatedly have no advantage.
+  // A call that is tried again and again has no advantage.
   for (let i = 0; i < 3; ++i) expect(native.collectionWaitMs()).toBeGreaterThan(before + 200);
   expect(native.collectionWaitMs()).toBeLessThanOrEqual(before + 900);
 });
@@ -364,7 +364,7 @@ describe('the end of a context', () => {
     }, async () => {
       for (let i = 0; i < runs(200); i += 1) {
         const worker = new Worker(programs, { workerData: 'calls-for-ever', env });
-        // Terminate some workers before they have begun, and most of them while calls are in progress.
+        // Terminates some workers before they have begun, and most of them while calls are in progress.
         if (i % 8 !== 0) await new Promise((resolve) => worker.once('message', resolve));
         await worker.terminate();
       }

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.resetModules();
 });
 
-/** Makes the first `times` new contexts come without the function, as when another thread took the flag. */
+/** Creates the first `times` contexts without the function, as if another thread had taken the flag. */
 function loseTheFlag(times: number): void {
   let contexts = 0;
   const vm = {

@@ -1,13 +1,13 @@
 /**
- * Once values share chunks, a process keeps the memory that it has freed, so that the system need not provide
- * the pages again.
+ * Once values share chunks, a process keeps the memory that it has freed, so that the system does not have to
+ * provide the pages again.
  */
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 
 /**
- * Counts page faults of a first round of buffers, of 32 MiB in total, and of a second round after the first
- * buffers have been collected.
+ * Counts the page faults of two rounds of buffers of 32 MiB each. The second round begins after the buffers
+ * of the first have been collected.
  */
 const rounds = `
   const native = require(process.argv[1]);
@@ -41,8 +41,8 @@ test.skipIf(musl || sanitized)('a second round of values reuses the pages of the
     encoding: 'utf8',
   });
   expect(stderr).toBe('');
-  // Do not compare with a process that does not request it: from Node 22 on such a process keeps its memory
-  // too, because Node has freed a large block before any user program runs.
+  // The test does not compare with a process that does not request it. From Node 22 on, such a process keeps
+  // its memory too, because Node has freed a large block before any user program runs.
   const [first, second] = JSON.parse(stdout) as [number, number];
   expect(second).toBeLessThan(first / 4);
 });

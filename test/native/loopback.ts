@@ -1,7 +1,7 @@
 /**
  * One native context whose client session talks to its own server session. It is the smallest setup that
- * carries calls through the addon, driven as described in runtime/native/native.ts. The tests of this folder
- * use it, and so do the processes and threads that they start.
+ * carries calls through the addon, and it is used as runtime/native/native.ts describes. The tests of this
+ * folder use it, and so do the processes and threads that they start.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer as listen, type Server } from 'node:net';
@@ -44,7 +44,7 @@ const defaults: NativeOptions = {
   mrCacheBytes: 4 << 20,
   mrCacheEntriesMax: 64,
   mrCacheIdleMs: 10_000,
-  // This is for programs that tests start in the way of a JS runtime without libuv.
+  // This is for programs of tests that poll the addon as a JS runtime without libuv does.
   ...(process.env.RDMA_RPC_TEST_LOOP === 'thread' ? { loop: 'thread' as const } : {}),
 };
 const session: SessionOptions = {
@@ -54,7 +54,7 @@ const session: SessionOptions = {
   peerMessageMaxBytes: 4 << 20,
 };
 
-/** Opens a port of this process to which sessions over tcp connect, as they do to a server's port. */
+/** Opens a port of this process. Sessions over tcp connect to it as they do to a server's port. */
 export async function acceptor(): Promise<{ server: Server; port: number }> {
   const server = listen((socket) =>
     socket.once('data', (firstBytes) => {
@@ -122,7 +122,7 @@ export class Loopback {
     throw new Error('no call slot');
   }
 
-  /** Starts a call, and returns its number and a promise of its end. */
+  /** Starts a call, and returns its number and a promise that resolves when it ends. */
   start(message: Uint8Array): { call: number; end: Promise<End> } {
     const call = this.#freeCall();
     const end = new Promise<End>((resolve) => this.#ends.set(call, resolve));

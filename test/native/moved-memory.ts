@@ -30,7 +30,7 @@ function worker(end: End): void {
   fill(used, 3);
   fill(kept, 4);
   parentPort?.postMessage([...moved, used], [...moved, used]);
-  // The buffers that were not sent are in use until the end.
+  // The buffers that were not sent stay in use until the end.
   process.on('exit', () => kept.byteLength);
   if (end === 'exit') process.exit(0);
   if (end === 'throw') throw new Error('the worker ends by an error');

@@ -1,5 +1,5 @@
 /**
- * The USDT probes of the addon: its ELF notes, as bpftrace and perf read them, are compared with the guide.
+ * The USDT probes of the addon. Its ELF notes, which bpftrace and perf read, are compared with the guide.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * The code that the tests of this folder and of test/runtimes run outside of vitest, in processes and worker
- * threads: `node programs.js NAME`, or a Worker with `workerData: NAME`. It reads dist, so setup must have
- * run.
+ * Code that the tests of this folder and of test/runtimes run outside of vitest, in processes (`node
+ * programs.js NAME`) and in worker threads (a Worker with `workerData: NAME`). It reads dist, so setup must
+ * have run.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -9,7 +9,7 @@ import { Use } from '../../runtime/native/native.ts';
 import { Loopback } from './loopback.ts';
 
 const large = new Uint8Array(200_000).fill(7);
-/** Handles of the addon do not keep a process alive, so use an interval. */
+/** Handles of the addon do not keep a process alive, so an interval does. */
 const stayAlive = () => setInterval(() => undefined, 1000);
 
 const programs: Record<string, () => void | Promise<void>> = {
@@ -72,7 +72,7 @@ const programs: Record<string, () => void | Promise<void>> = {
     }
     console.log('terminated');
   },
-  /** This needs --expose-gc if the JS runtime has no function for it. */
+  /** This needs --expose-gc if the JS runtime itself offers no function for it. */
   'leases-collected': async () => {
     const { native } = new Loopback('sim');
     const { Bun, gc } = globalThis as { Bun?: { gc(now: boolean): void }; gc?: () => void };

@@ -34,7 +34,7 @@ export const Flag = {
 
 /**
  * Memory of the client that the server may access through `key`. It is a reply buffer to write, or a segment
- * to read. A segment without a key has no address either, because the frame contains it.
+ * to read. A segment without a key has no address either, because its bytes are in the frame.
  */
 export interface Exposed {
   address: bigint;
@@ -73,8 +73,7 @@ export interface Frame {
    */
   total: number;
   /**
-   * The message in the frame. For segments, these are the segments that the frame contains, one after the
-   * other.
+   * The message in the frame. For segments: those whose bytes are in the frame, one after another.
    */
   message: Uint8Array;
 }
@@ -143,8 +142,8 @@ export function buildFrame(given: Partial<Frame> & { type: number }): Uint8Array
 }
 
 /**
- * Parses a frame. Returns a string when the frame is invalid, which is the reason in the words of the native
- * parser.
+ * Parses a frame. Returns the parsed frame, or a string with the native parser's reason when the frame is
+ * invalid.
  */
 export function parseFrame(bytes: Uint8Array): Frame | string {
   if (bytes.length < headerBytes) return 'frame shorter than its header';
@@ -170,7 +169,7 @@ export function parseFrame(bytes: Uint8Array): Frame | string {
   return checkHeader(frame, flags, bytes.length) ?? parseRest(frame, flags, bytes, view) ?? frame;
 }
 
-/** Checks the rules of the type, which apply before anything behind the header. */
+/** Checks the rules of the frame's type before the bytes behind the header are read. */
 function checkHeader(frame: Frame, flags: number, length: number): string | undefined {
   const { method, timeoutUs } = frame;
   const bare = length === headerBytes && flags === 0;

@@ -1,6 +1,6 @@
 /**
- * Clients of connect-es, made only of descriptors, over a channel of ours: all kinds of methods, headers,
- * errors and limits.
+ * Clients of connect-es that are made from descriptors alone, over a channel of ours: all kinds of methods,
+ * headers, errors and limits.
  */
 import { create, createFileRegistry, type DescService, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
@@ -177,7 +177,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
       })();
       await loop.catch(() => undefined);
     }
-    // Streams that are still being read do not end either.
+    // Streams that are still being read must not end either.
     const kept = client.count({ count: 50 })[Symbol.asyncIterator]();
     expect((await kept.next()).value?.number).toBe(0);
     expect(await numbers(client.count({ count: 3 }))).toEqual([0, 1, 2]);

@@ -1,6 +1,6 @@
 /**
  * Generated definitions are definitions for nice-grpc and grpc-js without changes. They are typed, and need
- * no cast and no other part of this package.
+ * neither a cast nor another part of this package.
  */
 import {
   credentials,
@@ -57,7 +57,7 @@ async function numbers(messages: AsyncIterable<Item>): Promise<number[]> {
 }
 
 const { unary, count, sum, echo } = StreamsDefinition.methods;
-/** A part of the service, so that every method has a handler, as the types of nice-grpc require. */
+/** A part of the service for which every method has a handler, as the types of nice-grpc require. */
 const PartDefinition = { ...StreamsDefinition, methods: { unary, count, sum, echo } };
 
 test('the same object serves both', async () => {

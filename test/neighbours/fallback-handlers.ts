@@ -7,7 +7,7 @@ import { BadRequest, detail } from 'rdma-rpc/details';
 import type { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 export const witnessed = {
-  /** The ends of the request iterators of `hold`, and the signals of handlers that have fired. */
+  /** How often request iterators of `hold` have ended, and how often signals of handlers have fired. */
   heard: [] as string[],
   failures: 0,
 };

@@ -10,7 +10,7 @@ import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
 
 export type TestHandlers = Partial<Handlers<typeof StreamsDefinition>>;
 
-/** The requests that handlers have seen, and the tests that they notify. */
+/** The requests that handlers have seen, and the tests that wait for requests. */
 export class Seen {
   readonly errors: [unknown, string][] = [];
   readonly notes: string[] = [];

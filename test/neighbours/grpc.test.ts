@@ -216,7 +216,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
   test('a cancelled call reaches its handler', async () => {
     const controller = new AbortController();
     const call = client.unary({ text: 'hang' }, { signal: controller.signal }).catch(() => 'given up');
-    // Make another call on the same connection, which shows that the first has arrived.
+    // Makes another call on the same connection; its answer shows that the first call has arrived.
     await client.unary({});
     controller.abort();
     expect(await call).toBe('given up');
@@ -279,8 +279,8 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
       await expect(late).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED });
       client.close();
       const reason = (await seen.aborted()) as RpcError;
-      // The client's limit and the server's limit pass at about the same time, and nice-grpc does not say
-      // which it was.
+      // The client's limit and the server's limit pass at about the same time, and nice-grpc does not report
+      // which limit it was.
       const codes: number[] = [Status.CANCELLED, Status.DEADLINE_EXCEEDED];
       expect(codes).toContain(reason.code);
     });

@@ -1,7 +1,8 @@
 /**
  * A process with a server and a client on two NICs of our own making, which the library in LD_PRELOAD adds
- * (native/test/nic/preload). Started by `runOnNics` (nics.ts), since a process has these NICs from its
- * beginning or not at all. The argument is the name of a scenario; it prints the result as JSON.
+ * (native/test/nic/preload). `runOnNics` (nics.ts) starts it as a process, because a process has these NICs
+ * from its beginning or not at all. The argument is the name of a scenario. The program prints the result as
+ * JSON.
  */
 import { Worker } from 'node:worker_threads';
 import {
@@ -99,7 +100,7 @@ async function kills(): Promise<object> {
   const wrong = await wrongCalls(channel);
   await channel.close();
   await server.shutdown();
-  // A handler that hangs has been told of the end of its client.
+  // A hanging handler has been notified of the end of its client.
   return { wrong, aborted: log.aborted.length };
 }
 

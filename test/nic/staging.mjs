@@ -1,7 +1,7 @@
 /**
- * Measures what staging costs: large calls in one process, on a simulated NIC with memory windows and on the
- * same NIC without them, in turn. Prints the median time of a call in us, by KiB each way. Node 24, which can
- * import TypeScript; `npm run build` first.
+ * Measures the cost of staging. It makes large calls in one process, alternately on a simulated NIC with
+ * memory windows and on the same NIC without them. Prints the median time of a call in us, by KiB each way.
+ * It needs Node 24, which can import TypeScript; run `npm run build` first.
  *
  *   node test/nic/staging.mjs
  */

@@ -15,7 +15,7 @@ const addon = process.env.RDMA_RPC_ADDON ?? join(root, 'build/Release/rdma_rpc.n
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-bundle-'));
 afterAll(() => rmSync(work, { recursive: true, force: true }));
 
-/** Makes this checkout an installed package of `folder`. */
+/** Makes this checkout a package that is installed in `folder`. */
 function install(folder: string): void {
   mkdirSync(join(folder, 'node_modules'), { recursive: true });
   symlinkSync(root, join(folder, 'node_modules/rdma-rpc'));

@@ -1,5 +1,5 @@
 /**
- * The completions of an editor for an import of the package: the entry points for people, and none of those
+ * An editor's completions for an import of the package contain the entry points for people, and none of those
  * that only generated files or this repository import.
  */
 import { spawnSync } from 'node:child_process';

@@ -27,11 +27,11 @@ let tarball = '';
 interface Manager {
   readonly name: string;
   readonly install: readonly string[];
-  /** Commands that install from the lock file that `install` has written, in another folder. */
+  /** Commands that install in another folder, from the lock file that `install` has written. */
   readonly again: readonly string[];
 }
 // pnpm 11 treats a forbidden script of a dependency as an error. pnpm 10, which still runs on Node 20, does
-// so when an option says so.
+// so when an option is set.
 const pnpm = ['npm', 'exec', '--yes', `--package=${PNPM}`, '--', 'pnpm', '--config.strict-dep-builds=true'];
 const managers: readonly Manager[] = [
   { name: 'npm', install: ['npm', 'install', ...quiet], again: ['npm', 'ci', ...quiet] },
@@ -134,7 +134,7 @@ describe.each(managers)('$name', ({ name, install, again }) => {
   });
 });
 
-/** Returns the size of all files below `path`, except those in folders called `without`. */
+/** Returns the size of all files below `path`, without the files in folders called `without`. */
 function bytesIn(path: string, without: readonly string[]): number {
   return readdirSync(path, { withFileTypes: true }).reduce((sum, entry) => {
     const below = join(path, entry.name);
@@ -156,7 +156,8 @@ test.each([
   const app = folder(`on-${system.replaceAll(' ', '-')}`);
   const done = run(app, ['npm', 'install', ...quiet, ...flags, tarball]);
   expect(done.status, done.stderr).toBe(0);
-  // npm silently leaves out an optional package, so the test requests it as one that is not optional.
+  // npm silently leaves out an optional package that it cannot install, so the test requests the package as a
+  // required one.
   expect(existsSync(join(app, 'node_modules/rdma-rpc'))).toBe(true);
 });
 

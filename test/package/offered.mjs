@@ -1,5 +1,5 @@
 /**
- * Prints the names that the compiler's language service offers at `|` of a program, as JSON.
+ * Prints as JSON the names that the compiler's language service offers at the position `|` of a program.
  * completion.test.ts runs it: `node offered.mjs FOLDER PROGRAM`, with the package in the folder's
  * node_modules.
  */

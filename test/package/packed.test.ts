@@ -58,8 +58,8 @@ test('has the addon, and neither tests nor an install script', () => {
       'SECURITY.md',
     ]),
   );
-  // Matches files that must not be in the package. Operators use some files of examples, to which the pages
-  // lead.
+  // Matches files that must not be in the package. Operators use some files of examples, and the pages link
+  // to them.
   const own = /^(dist\/)?(test|bench|examples(?!\/(bpftrace|dashboard|kubernetes)\/))\/|^native\/test\//;
   expect(packed.filter((path) => own.test(path))).toEqual([]);
   const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
@@ -122,7 +122,7 @@ test(
     run(app, 'npx', '--no-install', 'rdma-rpc', 'gen', 'greeter.proto', '-o', 'gen');
     expect(readdirSync(join(app, 'gen'))).toEqual(['greeter.rdma.ts']);
 
-    // Use its tsconfig.json, with this project's compiler and types.
+    // Uses the tsconfig.json of the quick start, with this project's compiler and types.
     const typeRoots = join(root, 'node_modules', '@types');
     run(app, process.execPath, join(root, 'node_modules/typescript/bin/tsc'), '--typeRoots', typeRoots);
 

@@ -1,6 +1,6 @@
 /**
- * A registry on this machine with the packages of folders, so that package managers install a release as they
- * would after its publication. It serves only these packages.
+ * A registry on this machine that serves the packages of some folders, so that package managers install a
+ * release as they would after its publication. It serves only these packages.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,6 +1,7 @@
 /**
- * A release as it would be published. `scripts/release.mjs` lays it out, a registry on this machine serves
- * it, and npm installs it in an empty folder for several systems. The quick start is carried out there.
+ * A release as it would be published. `scripts/release.mjs` creates its folders, a registry on this machine
+ * serves it, and npm installs it in an empty folder for several systems. The quick start is carried out
+ * there.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -32,7 +33,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-// Do not use `spawnSync`, because the registry is in this process.
+// `spawnSync` cannot be used, because the registry is in this process.
 function run(cwd: string, command: string, ...args: string[]): Promise<Ended> {
   const env = { ...process.env, npm_config_registry: registry?.url, npm_config_cache: join(work, 'cache') };
   const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -65,7 +66,7 @@ function installed(app: string): string[] {
     .sort();
 }
 
-/** Makes a package without content for a platform that is not built here. */
+/** Makes an empty package for a platform that is not built here. */
 function otherPlatform(name: string, manifest: object): string {
   const folder = join(work, `other-${name}`);
   mkdirSync(folder);

@@ -5,9 +5,9 @@
  *
  *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *
- * With words it plants only the bugs whose names, with that of their test program, contain all of them:
- * nic_test selects those of native/fabric/verbs. With sanitizers it plants only the native bugs, in tests
- * built with them, and a sanitizer's report is a failure, too.
+ * With words, it plants only the bugs whose name and test program together contain all of the words: nic_test
+ * selects those of native/fabric/verbs. With sanitizers, it plants only the native bugs, in tests that are
+ * built with the sanitizers. A sanitizer's report also counts as a failure of this command.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ const LIMIT_MS = 180_000;
 const test = (program, filter, env) =>
   run([program, `--gtest_filter=${filter}`, '--gtest_brief=1'], { env, limitMs: LIMIT_MS });
 
-/** Returns why a native bug counts as not found, or "" when it was found. */
+/** Returns the reason why a native bug counts as not found, or "" when it was found. */
 async function nativeOutcome(native, bug, number) {
   let program;
   try {
@@ -81,7 +81,10 @@ async function control(native, bugs) {
   }
 }
 
-/** Plants each bug. `outcome` gets a bug and its number, and resolves to why it counts as not found. */
+/**
+ * Plants each bug. `outcome` gets a bug and its number. It resolves to the reason why the bug counts as not
+ * found, or to "".
+ */
 async function plantAll(bugs, outcome) {
   const failures = [];
   const left = [...bugs.entries()];

@@ -1,8 +1,8 @@
 /**
  * Builds a native test program with one source or header changed. The changed file lies in a folder of its
  * own that comes first in the search path. Only the named sources are compiled again, and their objects
- * replace those of build/native. A bug of a library that the program loads (`library`) changes that library,
- * and a copy of the program finds it beside itself. For main.mjs.
+ * replace those of build/native. A bug in a library that the program loads (`library`) changes the library. A
+ * copy of the program finds the changed library in its own folder. For main.mjs.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ export const unfit = (name, times, files) =>
 export class Native {
   /**
    * `root` is the project, `build` the directory of its native tests (built with make), and `scratch` a
-   * directory for everything that this class creates.
+   * directory for all files that this class creates.
    */
   constructor(root, build, scratch) {
     this.root = root;
@@ -32,7 +32,7 @@ export class Native {
     return existsSync(path) ? readFileSync(path, 'utf8') : '';
   }
 
-  /** Returns why a bug no longer fits, or "" when its text occurs once in its file. */
+  /** Returns the reason why a bug no longer fits, or "" when its text occurs once in its file. */
   whyUnfit({ name, file, from }) {
     const times = this.#text({ file }).split(from).length - 1;
     return times === 1 ? '' : unfit(name, times, `native/${file}`);
@@ -65,8 +65,8 @@ export class Native {
       const own = link.findIndex((word) => word.endsWith(`native/${source}.o`));
       const flags = this.#flags(own === -1 ? 'rdma_rpc_core' : target);
       const path = source === bug.file ? changed : join(this.root, 'native', source);
-      // The last flag turns optimizing off, which takes most of the time. A bug may leave a variable or
-      // function unused, so that must not be an error.
+      // The last flag turns off optimization, which would take most of the time. A bug may leave a variable
+      // or function unused, so that must not be an error.
       await run(['c++', `-I${overlay}`, ...flags, '-O0', '-w', '-c', path, '-o', object]);
       if (own === -1) objects.push(object);
       else link[own] = object;

@@ -1,6 +1,6 @@
 /**
- * Bugs of native/fabric/shm, for main.mjs. Most of them need a certain order of single loads and stores to
- * show, so the model must find them.
+ * Bugs of native/fabric/shm, for main.mjs. Most of them only show in a certain order of single loads and
+ * stores, so the model must find them.
  */
 const program = 'shm_model_test';
 

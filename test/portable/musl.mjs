@@ -1,6 +1,6 @@
 /**
  * Tests the package on musl: Bun's build for musl, in a root with Debian's musl. The package has no native
- * code for musl, so this tests the parts that work without it. It is a part of main.mjs.
+ * code for musl, so this script tests the parts that work without it. It is a part of main.mjs.
  *
  * Bun needs a libstdc++. Debian's build is made for glibc, and lacks seven functions on musl, which
  * musl-shim.c has.
@@ -13,7 +13,7 @@ const BUN = '@oven/bun-linux-x64-musl@1.4.4';
 const LIMIT_MS = 120_000;
 /** The libraries come from the glibc of this machine. */
 const LIBRARIES = ['/usr/lib/x86_64-linux-gnu/libstdc++.so.6', '/usr/lib/x86_64-linux-gnu/libgcc_s.so.1'];
-/** The libraries that those libraries need, by name. */
+/** The libraries that these libraries need in turn, by name. */
 const GLIBC = ['libc.so.6', 'libm.so.6', 'ld-linux-x86-64.so.2', 'libc.musl-x86_64.so.1'];
 
 const PROGRAM = `import { createClient, createInProcessChannel, createServer } from 'rdma-rpc';

@@ -31,7 +31,7 @@ export function commandWith(pattern: RegExp): string {
   return found[0]!;
 }
 
-/** A folder that is removed at the end of the run, together with all processes that are left. */
+/** A folder that is removed at the end of the run, together with all processes that still run. */
 export const work: string = mkdtempSync(join(tmpdir(), 'rdma-rpc-quickstart-'));
 const running = new Set<ChildProcess>();
 
@@ -49,7 +49,7 @@ function end(child: ChildProcess): void {
 
 export interface Terminal {
   readonly cwd: string;
-  /** One of the tools' Nodes, such as `node-24`. If it is undefined, this process's own Node is used. */
+  /** One of the installed Nodes, such as `node-24`. If it is undefined, the Node of this process is used. */
   readonly node?: string;
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -58,8 +58,8 @@ function start(command: string, { cwd, node, env }: Terminal): ChildProcess {
   const bin = node === undefined ? dirname(process.execPath) : join(tools, node, 'bin');
   const child = spawn('sh', ['-c', command], {
     cwd,
-    // Run it in a process group of its own, so that no process outlives the test. Remove the settings of the
-    // npm or vitest that runs this test.
+    // The command runs in a process group of its own, so that no process outlives the test. The settings of
+    // the npm or vitest that runs this test are removed.
     detached: true,
     env: {
       ...outside(),

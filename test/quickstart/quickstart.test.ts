@@ -1,7 +1,7 @@
 /**
- * A newcomer follows docs/start/quick-start.md with the packed tarball and nothing else: first to the letter,
- * then with each Node, package manager, kind of module and tool of the table in docs/start/install.md. If a
- * combination does not work, the test checks that its error says so.
+ * A newcomer follows docs/start/quick-start.md with the packed tarball and nothing else. The first test
+ * follows it to the letter. The others use each Node, package manager, kind of module and tool of the table
+ * in docs/start/install.md. If a combination does not work, the test checks that its error says so.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ const generate = commandWith(/rdma-rpc gen/);
 const compile = commandWith(/^npx tsc$/);
 const tool = (path: string) => `node ${join(tools, path)}`;
 
-/** Returns the commands with an address that is free whatever else runs on this machine. */
+/** Returns the commands with an address that is free on this machine. */
 function quietly(program: string, otherProgram: string, terminal: Terminal): Promise<string> {
   const address = `unix:${join(terminal.cwd, 'socket')}`;
   return talk(`${program} ${address}`, `${otherProgram} ${address}`, terminal);
@@ -53,7 +53,7 @@ beforeAll(async () => {
   const env = { RDMA_RPC_PREBUILDS: 'local' };
   await run(`npm pack --pack-destination ${join(work, 'rdma-rpc')}`, { cwd: root, env });
   expect(readdirSync(join(work, 'rdma-rpc'))).toEqual([TARBALL]);
-  // Run all commands except those at the end of the page.
+  // Runs all commands except those at the end of the page.
   const [enter = '', ...rest] = commands.slice(0, commands.indexOf(compile));
   expect(enter).toBe('mkdir greeter && cd greeter');
   await run(enter, { cwd: work });
@@ -120,7 +120,7 @@ describe('package managers', () => {
 
 describe('modules', () => {
   /**
-   * Compiles the service in a folder of its own. `programs` are those of the quick start, unchanged or
+   * Compiles the service in a folder of its own. `programs` are those of the quick start, either unchanged or
    * without await at their top level.
    */
   async function compiled(type: 'module' | 'commonjs', module: string) {

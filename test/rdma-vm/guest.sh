@@ -8,14 +8,14 @@ mkdir -p "/lib/modules/${lib##*/}"; mount --bind "$lib" "/lib/modules/${lib##*/}
 opt=trans=virtio,version=9p2000.L,msize=512000,cache=mmap
 read -r began_here began_there < <(clocks)
 for n in "${!shares[@]}"; do mount -t 9p -o "$opt" "share$n" "${shares[n]}"; done
-# Addresses are valid at once, because duplicate detection is off; so no GID appears while a command is
-# running.
+# Addresses are valid at once, because duplicate detection is off. Therefore no GID appears later, while a
+# command is running.
 echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; modprobe veth; ip -batch wire; ip -6 -batch wire6
 for c in all v0 v1; do echo 1 >/proc/sys/net/ipv4/conf/$c/accept_local; echo 0 >/proc/sys/net/ipv4/conf/$c/rp_filter; done
 [ "$link" = none ] || modprobe -a ib_uverbs rdma_ucm
 [ "$link" = none ] || for n in 0 1; do rdma link add "$link$n" type "$link" netdev "v$n"; done
-# The kernel measures how fast its processor counts with a timer that a busy host emulates late, so the result
-# may be wrong by any factor. ACPI's timer is not measured.
+# The kernel calibrates its processor's clock with a timer that a busy host emulates late, so the result may
+# be wrong by any factor. ACPI's timer needs no calibration.
 skew() { # SINCE_HERE SINCE_THERE: how fast the guest's clock has run since then, in thousandths of its host's
   read -r here there < <(clocks); echo "$(((here - $1) * 1000 / (there - $2 + 1)))"
 }

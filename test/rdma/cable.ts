@@ -31,8 +31,8 @@ export class Cable {
   }
 
   /**
-   * Returns why the shell commands `trial` cannot run here, in a namespace of their own with the cable, or ""
-   * when they can.
+   * Returns the reason why the shell commands `trial` cannot run here, in a namespace of their own with the
+   * cable, or "" when they can.
    */
   whyNot(trial: string): string {
     if (process.getuid?.() !== 0) return 'it needs root, to make network namespaces';

@@ -92,7 +92,7 @@ describe('messages', () => {
     expect(sum.number).toBe(bytes % 65_536);
     expect(fetched.payload.byteLength).toBe(bytes);
     leaseOf(fetched)?.release();
-    // The staging memory was registered before; the server's buffer belongs to another process.
+    // The staging memory was registered before, and the server's buffer belongs to another process.
     const own = channel.session?.exposure === 'window';
     expect(stats('verbs').mrBackground).toBe(before + (own ? 1 : 0));
   });

@@ -22,8 +22,8 @@ function whyNotThis(name, sysfs) {
 }
 
 /**
- * Returns why tests cannot run on `list`, the value of --device (one name, or two with a comma), or "" when
- * they can.
+ * Returns the reason why tests cannot run on `list`, or "" when they can. `list` is the value of --device:
+ * one name, or two with a comma.
  */
 export function whyNotDevices(list, sysfs = '/sys/class/infiniband') {
   const names = list.split(',');

@@ -1,7 +1,7 @@
 /**
  * Attacks by someone who forges packets and knows all numbers that pass on the wire. The attacker can end a
  * sealed session, but no application sees any forged byte. A test knows that a forged packet has had its
- * effect when the session is gone, or when the device has answered the packet.
+ * effect when the session is gone or when the device has answered the packet.
  */
 import { randomBytes } from 'node:crypto';
 import type { RpcError, SecurityLevel } from 'rdma-rpc';
@@ -75,7 +75,7 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
   expect(tap.packets.filter(({ sound }) => !sound)).toEqual([]);
   // The last packets belong to this session.
   const { queuePair } = tap.packets.findLast(isOwn)!;
-  /** Returns the packets that side `from` has sent to this queue pair. */
+  /** Returns the packets that the side `from` has sent to this queue pair. */
   const sent = (): Packet[] =>
     tap.packets.filter((packet) => isOwn(packet) && packet.queuePair === queuePair);
   expect([pair.accepted, pair.server.sessionCount]).toEqual([2, 2]);
@@ -90,7 +90,7 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
       return last.sequence + places;
     },
     /**
-     * Resolves when all earlier packets have been seen: it sends a packet on the other session and waits
+     * Resolves when all earlier packets have been seen. It sends a packet on the other session and waits
      * until that packet is seen.
      */
     async allSeen(): Promise<void> {
@@ -120,7 +120,7 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
     async end() {
       // Devices must have sent only valid packets.
       expect(tap.packets.filter(({ sound }) => !sound)).toEqual([]);
-      // The other session still works, and only the attacked one has connected again.
+      // The other session still works, and only the attacked session has connected again.
       await other.client.echo({ text });
       expect(pair.accepted).toBeLessThanOrEqual(3);
     },
@@ -140,8 +140,8 @@ describe('a forged message', () => {
     let count = 0;
     await until(
       () => {
-        // Forge one packet at a time. Further packets would meet other queue pairs after the first one has
-        // had its effect.
+        // Forges one packet at a time. After the first packet has had its effect, further packets would meet
+        // other queue pairs.
         if (count === forged()) {
           forge({ ...template, payload }, next());
           ++count;
@@ -168,8 +168,8 @@ const write = (memory: Reth): Unplaced => ({
 /** Opens a session with a call whose handler waits. The call's large request can be READ meanwhile. */
 async function waiting(level: SecurityLevel) {
   const session = await watched(level, 'server');
-  // Use one buffer for all requests: a buffer that is sent for the first time is copied, and the memory of
-  // the copy is freed before the handler begins.
+  // All requests use one buffer: a buffer that is sent for the first time is copied, and the memory of the
+  // copy is freed before the handler begins.
   const request = kept(7);
   // From the second request on, a request announces memory for its response.
   for (let number = 0; number < 3; ++number) {
@@ -193,7 +193,7 @@ async function waiting(level: SecurityLevel) {
   return { ...session, answer, open };
 }
 
-/** Returns whether this READ is of the request's content, and not of the few bytes around it. */
+/** Returns whether this READ reads the request's content, and not the few bytes around it. */
 const isLargeRead = (packet: Packet): boolean =>
   packet.opcode === Opcode.readRequest && packet.reth.length >= mtuBytes;
 
@@ -213,7 +213,7 @@ const isBehind = (one: Packet, other: Packet): boolean =>
 
 /**
  * Lets the server write the response, but holds back the message that announces it. Then it forges `packet`
- * from the last of those WRITEs, and finally sends the held message.
+ * for the memory of the last of those WRITEs, and finally sends the held message.
  */
 async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => Unplaced) {
   const session = await waiting(level);
@@ -224,7 +224,7 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
   session.open();
   const isWrite = ({ opcode }: Packet): boolean => opcode === Opcode.writeFirst;
   const passedOn = new Set<number>();
-  /** Returns the message that is held back, or undefined when it has not come yet. */
+  /** Returns the message that is held back, or undefined when it has not been sent yet. */
   const message = (): Packet | undefined => {
     const since = sent().slice(before);
     const write = since.find(isWrite);
@@ -244,7 +244,10 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
   return { ...session, reply, answer: await session.answer };
 }
 
-/** The first byte of an answer without data: the operation was done, or the key does not permit it. */
+/**
+ * The first byte of an answer without data. It tells whether the operation was done or the key does not
+ * permit it.
+ */
 const syndrome = { done: 0, accessError: 0x62 };
 const syndromeOf = ({ payload }: Packet): number =>
   (payload[0]! & 0x60) === 0 ? syndrome.done : payload[0]!;
@@ -268,7 +271,7 @@ describe('a forged packet with a key of no memory', () => {
     expectUnharmed(answer);
     const { payload } = await client.behave({ number: 8, payload: kept(8) });
     expect(same(payload, kept(8))).toBe(true);
-    // Each call has run one handler, even the attacked one.
+    // Each call has run one handler, even the attacked call.
     expect(behaved).toEqual([0, 1, 2, 7, 8]);
     await end();
   });

@@ -1,8 +1,8 @@
 /**
- * A path silently drops packets of one connection. It drops those of a session's data connection while its
- * control connection works, in one direction or the other, or only large packets. Firewalls that have
- * forgotten a connection drop packets in this way, and so do tunnels with a smaller MTU. Needs root and `ip`,
- * as netem.test.ts does, but no RDMA device.
+ * A path silently drops packets of one connection. It drops the packets of a session's data connection while
+ * the session's sideband connection works. It drops them in one direction or the other, or drops only large
+ * packets. Firewalls that have forgotten a connection drop packets in this way, and so do tunnels with a
+ * smaller MTU. Needs root and `ip`, as netem.test.ts does, but no RDMA device.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ const large = 100_000;
 const missing = cable.whyNot('ip rule add ipproto tcp sport 7 blackhole');
 const why = missing === '' ? '' : `it needs network namespaces, veth and rules of routing: ${missing}`;
 
-/** Local ports of the control connections of this process. */
+/** Local ports of the sideband connections of this process. */
 const controlPorts = new Set<number>();
 const onSocket = (message: unknown): void => {
   const { socket } = message as { socket: Socket };
@@ -36,7 +36,7 @@ beforeAll(async () => {
   subscribe('net.client.socket', onSocket);
   if (why !== '') return;
   await cable.start();
-  // Makes room in front of the rule for packets to this host.
+  // Moves the rule for packets to this host back, so that another rule can come before it.
   cable.atServer('ip', 'rule', 'add', 'pref', '100', 'table', 'local');
   cable.atServer('ip', 'rule', 'del', 'pref', '0');
 });
@@ -129,7 +129,7 @@ describe('a data connection that loses', () => {
     },
   );
 
-  // When answers are dropped, the server detects it.
+  // When the answers are dropped, the server detects it.
   test.each([
     ['to the server', `to ${cable.address}`],
     ['to the client', `from ${cable.address}`],

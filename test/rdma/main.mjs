@@ -12,7 +12,7 @@
  * tests by their names, not by their files. For the suite "node" it is a regular expression, as for vitest's
  * -t; for all others it is a filter as for --gtest_filter, with * and ?. If no test of any suite matches, the
  * command fails. Each suite has a guest of its own, so that a suite that breaks the kernel does not affect
- * the others. A few failed tests get a second guest and a line in the results (repeat.mjs).
+ * the other suites. A few failed tests get a second guest and a line in the results (repeat.mjs).
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -136,7 +136,7 @@ async function runOnce(place, suite, title, tests) {
   // Time limits are unreliable in a guest whose clock is wrong.
   for (const [line] of output.matchAll(/^rdma-vm: the guest(?:'s clock| was started again).*$/gm))
     console.log(`${title}: ${line}`);
-  // The guest could not be started. But a suite that reports this while devices are present has failed.
+  // The guest could not be started. However, a suite that reports this while devices are present has failed.
   if (code === NOT_RUN) {
     const noGuest = output.includes('rdma-vm: not run:');
     const seen = noGuest ? { failed: 0, whyNot: [reason(output)] } : { failed: 1, note: reason(output) };
@@ -208,7 +208,8 @@ async function rdmaTests() {
 }
 
 /**
- * Builds in advance the parts that commands which run at the same time would otherwise all install and build.
+ * Builds some parts in advance, because commands that run at the same time would otherwise all install and
+ * build them.
  */
 async function buildAhead() {
   if ((await whyNone()) !== '') return;

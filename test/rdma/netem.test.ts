@@ -1,7 +1,7 @@
 /**
- * The tcp fabric over a bad network: a server in a network namespace of its own, behind a cable (veth) that
- * loses, delays, reorders and duplicates packets, or is cut. It needs root, `ip`, `tc` and a kernel with veth
- * and netem, as the guest of npm run test:rdma has them, but no RDMA device.
+ * The tcp fabric over a bad network. The server is in a network namespace of its own, behind a cable (veth)
+ * that loses, delays, reorders and duplicates packets, or is cut. The test needs root, `ip`, `tc` and a
+ * kernel with veth and netem, as in the guest of npm run test:rdma. It needs no RDMA device.
  */
 import { type Channel, type Client, leaseOf, RpcError } from 'rdma-rpc';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -39,8 +39,8 @@ function open(): { client: Client<typeof EchoDefinition>; channel: Channel } {
 }
 
 /**
- * Makes small and large calls in both directions. Resolves to undefined for each right answer, and to the
- * error of each other call.
+ * Makes small and large calls in both directions. Resolves to undefined for each correct answer, and to the
+ * error for each failed call.
  */
 function load(client: Client<typeof EchoDefinition>, timeoutMs = callMs): Promise<unknown[]> {
   const sizes = [...Array.from({ length: 40 }, (_, index) => index * 10), 5_000, 200_000, 1_000_000];

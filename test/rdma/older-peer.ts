@@ -1,5 +1,5 @@
 /**
- * A proxy to a server that hides some features of each side from the other, so that both seem to be older
+ * A proxy to a server. It hides some features of each side from the other side, so that both seem to be older
  * versions.
  */
 import { changedWay, type Way } from '../control/changing-relay.ts';

@@ -1,7 +1,7 @@
 /**
- * A server process on one RDMA device and a channel of this process on another; most tests of this folder
- * begin with them. RDMA_RPC_TEST_DEVICES has the devices' names (`rxe0,rxe1`; with a single name both ends
- * use that device).
+ * A server process on one RDMA device, and a channel of this process on another device. Most tests of this
+ * folder begin with this pair. RDMA_RPC_TEST_DEVICES has the devices' names (`rxe0,rxe1`; with a single name
+ * both ends use that device).
  */
 import type { ForkOptions } from 'node:child_process';
 import { setTimeout as timeout } from 'node:timers/promises';
@@ -26,7 +26,7 @@ export const clientDevice: string = names[0]!;
 export const serverDevice: string = names[1] ?? clientDevice;
 
 /**
- * Returns options of one side, for verbs alone unless `more` says otherwise. With these options a dead
+ * Returns options of one side, which allow only verbs unless `more` says otherwise. With these options a dead
  * connection is detected soon.
  */
 export function over(device: string, more: FabricOptions = {}): FabricOptions {
@@ -82,7 +82,7 @@ async function end(server: ServerProcess): Promise<void> {
   if (isRunning(server)) await server.kill();
 }
 
-/** Registers something that `endAll` ends after the test. */
+/** Registers an object that `endAll` ends after the test. */
 export function begun<T extends { end(): Promise<unknown> }>(it: T): T {
   open.push(it);
   return it;
@@ -135,7 +135,7 @@ export function caught(promise: Promise<unknown>): Promise<RpcError> {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Calls `look` again and again until `good` accepts its result. After the time limit it throws an error with
+ * Calls `look` again and again until `good` accepts its result. After the time limit, it throws an error with
  * the last result.
  */
 export async function until<T>(look: () => T | Promise<T>, good: (seen: T) => boolean): Promise<void> {

@@ -1,7 +1,7 @@
 /**
- * The example script for bpftrace on real processes over RDMA devices: it must count what the processes did.
- * Skipped when bpftrace is missing (set-up does not install it, because it needs a compiler), and for users
- * who may not trace.
+ * The example script for bpftrace, on real processes over RDMA devices. The script must count the events of
+ * these processes. The test is skipped when bpftrace is missing (set-up does not install it, because it needs
+ * a compiler), and for users who are not allowed to trace.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ describe.skipIf(why !== '')(`probes${why && ` (${why})`}`, () => {
   test('calls.bt counts each request of the demo at both of its ends', { timeout: LIMIT_MS }, async () => {
     const addon = process.env.RDMA_RPC_ADDON ?? place('build/Release/rdma_rpc.node');
     const tracer = spawn('bpftrace', [place('examples/bpftrace/calls.bt'), addon]);
-    // Ends bpftrace however the test ends; otherwise it would also trace later tests.
+    // Ends bpftrace even if the test fails; otherwise bpftrace would also trace later tests.
     onTestFinished(() => void tracer.kill('SIGKILL'));
     let out = '';
     const attached = new Promise<void>((resolve, reject) => {

@@ -1,7 +1,7 @@
 /**
  * A device that is removed from the machine and added again, in a guest. The kernel waits until no process
- * has the device open, because soft-RoCE and soft-iWARP cannot be removed while they are in use. So `rdma
- * link delete` hangs if a process forgets to close the device, and the device cannot be added again.
+ * has the device open, because soft-RoCE and soft-iWARP cannot be removed while they are in use. Therefore
+ * `rdma link delete` hangs if a process forgets to close the device, and the device cannot be added again.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -65,7 +65,7 @@ describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot
     );
     over = true;
     await Promise.all(load);
-    // Remove the device once more, without clients: the server detects that, too.
+    // Removes the device once more, without clients: the server detects that, too.
     await remove(serverDevice);
     await put(serverDevice);
     expect((await client.echo({ number: 5 })).number).toBe(5);
@@ -82,7 +82,7 @@ describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot
     expect(same(lease.bytes, pattern(100_000, 7))).toBe(true);
     lease.bytes.fill(3);
     await put(clientDevice);
-    // The lease is ordinary memory now, and can be sent over the device that was added again.
+    // The lease is ordinary memory now, and can be sent over the re-added device.
     const { payload } = await client.echo({ payload: lease.bytes });
     expect(same(payload, new Uint8Array(100_000).fill(3))).toBe(true);
   });

@@ -1,5 +1,5 @@
 /**
- * `sealed` on a wire that an attacker can read: the attacker sees nothing of a sealed call, but everything of
+ * `sealed` on a wire that an attacker can read. The attacker sees nothing of a sealed call, but everything of
  * a call that is not sealed.
  */
 import type { SecurityLevel } from 'rdma-rpc';

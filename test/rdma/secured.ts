@@ -13,7 +13,7 @@ import { clientDevice, endAll, over, type Reached, reach, serverDevice } from '.
 const authority = new Authority();
 const both = { ca: authority.ca, ...pems(authority.issue({ addresses: ['127.0.0.1'] })) };
 
-/** A long timeout, so that a message which a forger holds back is not sent again during the test. */
+/** The timeout is long, so that a message which a forger holds back is not sent again during the test. */
 const verbs = { ackTimeout: 20 };
 
 export interface Secured {
@@ -22,12 +22,12 @@ export interface Secured {
   accepted: number;
   /** The handlers that began. */
   log: EchoLog;
-  /** Programs that the test has started; they end with it. */
+  /** Programs that the test has started; they are ended after the test. */
   readonly beside: { close(): Promise<void> | void }[];
   reachBy(level: SecurityLevel): Reached;
 }
 
-/** Starts a server for each test of a file. `handlers` replace those of the service. */
+/** Starts a server for each test of a file. `handlers` replace the handlers of the service. */
 export function secured(handlers: Partial<Handlers<typeof Echo>> = {}): Secured {
   let address = '';
   const it: Secured = {

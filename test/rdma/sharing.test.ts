@@ -21,7 +21,7 @@ import {
 afterEach(endAll);
 const server = sharedServer();
 
-/** The bytes that a session registers when it has receives of its own. */
+/** The bytes that a session with its own receives registers. */
 const ownBytes =
   (limits.inflight.default + limits.receivesBesides) * (limits.slotBytes.default + limits.slotHeadBytes);
 const shares = loadNative()
@@ -81,7 +81,7 @@ test('a peer that does not support the shared credit pool gets receives of its o
   const before = stats('verbs').memoryBytes;
   const many = await openMany(way.address, 4);
   expect((stats('verbs').memoryBytes - before) / many.length).toBeGreaterThanOrEqual(ownBytes);
-  // Add a session that supports it: each session uses what its own two sides support.
+  // Adds a session that supports sharing; each session uses the features that its own two sides support.
   many.push(...first, reach(server().address, over(clientDevice)));
   await Promise.all(many.map((each, i) => expectWorks(each, 100 * i)));
   expect(stats('verbs').protocolErrors).toBe(0);

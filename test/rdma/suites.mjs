@@ -1,8 +1,8 @@
 /**
- * The suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite: it gets the file for
- * its report, and the tests to run if not all. `read` returns the result of a suite from that file, its
- * output and its exit. `code` is a number or the name of a signal, and `error` is the same in words. `shown`
- * is the part of the output that explains the failures.
+ * The suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite. It gets the file for
+ * its report, and the tests to run unless all are run. `read` returns the result of a suite from that file,
+ * its output and its exit. `code` is a number or the name of a signal, and `error` is the same in words.
+ * `shown` is the part of the output that explains the failures.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -52,9 +52,9 @@ export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => 
 });
 
 /**
- * The number of guests that share a suite; each of two takes every second test, or file. With sanitizers the
- * fault tests take seven minutes, and so does the Node suite without them. A busy machine doubles that, which
- * comes near the time limit of a suite.
+ * The number of guests that share a suite; with two guests, each takes every second test, or every second
+ * file. The fault tests take seven minutes with sanitizers, and the Node suite takes seven minutes without
+ * them. A busy machine doubles this time, which then comes near the time limit of a suite.
  */
 const GUESTS = { verbs_faults_test: 2, node: 3 };
 

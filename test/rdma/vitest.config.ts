@@ -1,8 +1,8 @@
 /**
  * The tests of this folder need two RDMA devices, named in RDMA_RPC_TEST_DEVICES; npm run test:rdma runs
- * them. It mostly uses an emulated guest, which is 10 to 30 times slower than its host. So, unlike all other
- * tests, these run the compiled project (npm run build): vitest would take a minute there to compile the
- * sources.
+ * them. Usually they run in an emulated guest, which is 10 to 30 times slower than its host. Therefore these
+ * tests, unlike all others, run the compiled project (npm run build). In a guest, vitest would take a minute
+ * to compile the sources.
  */
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
@@ -28,7 +28,7 @@ export default defineConfig({
     include: ['test/rdma/**/*.test.ts'],
     exclude: [],
     maxWorkers: 1,
-    // Run all files in one process: in a guest it takes 20 s to start another.
+    // All files run in one process, because it takes 20 s to start another process in a guest.
     isolate: false,
     server: { deps: { external: [`${dist}/`] } },
     testTimeout: LIMIT_MS,

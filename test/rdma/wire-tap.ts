@@ -1,6 +1,6 @@
 /**
- * Reads the wire of the guest, and sends forged RoCE packets, for tests of the protection that a session
- * gives. tcpdump reads. A raw socket writes the packets, because RoCEv2 is UDP and its checksum has no key.
+ * Reads the wire of the guest and sends forged RoCE packets, for tests of the protection of a session.
+ * tcpdump reads the wire. A raw socket writes the packets, because RoCEv2 is UDP and its checksum has no key.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -56,20 +56,20 @@ export function encodeReth({ address, key, length }: Reth): Buffer {
   return reth;
 }
 
-/** Returns why the wire cannot be read here, or "" when it can. */
+/** Returns the reason why the wire cannot be read here, or "" when it can. */
 export function whyNoTap(): string {
   if (process.env.RDMA_VM === undefined) return 'the wire of a NIC cannot be looked at from here';
   return [whyNot('sniffer'), whyNot('strangers')].filter((why) => why !== '').join('; ');
 }
 
 /**
- * Returns the invariant checksum of an IP packet without its checksum: it covers everything that no router
- * changes.
+ * Returns the invariant checksum of an IP packet that does not contain it yet. It covers all bytes that no
+ * router changes.
  */
 function icrcOf(packet: Buffer): number {
   const masked = Buffer.concat([Buffer.alloc(8, 0xff), packet]);
-  // Bytes that routers change: type of service, time to live, both checksums, and the reserved byte beside
-  // the queue pair number.
+  // Bytes that routers may change: type of service, time to live, both checksums, and the reserved byte
+  // beside the queue pair number.
   for (const [at, bytes] of [
     [1, 1],
     [8, 1],
@@ -84,7 +84,7 @@ function icrcOf(packet: Buffer): number {
 /** A RoCE packet that was seen on the wire. */
 export class Packet {
   readonly source: string;
-  /** The UDP source port, which differs between devices and forgers. */
+  /** The UDP source port, by which devices and forgers can be distinguished. */
   readonly port: number;
   readonly opcode: number;
   /** The number of the queue pair that receives the packet. */
@@ -145,7 +145,7 @@ export class WireTap {
   readonly #all: Buffer[] = [];
   /** Output of tcpdump (in pcap format) that has no complete record yet. */
   #bytes: Buffer = Buffer.alloc(0);
-  /** The bytes to skip; the header of the file comes first. */
+  /** The bytes to skip; the first of them is the header of the file. */
   #skip = pcapHeadBytes;
 
   private constructor(program: ChildProcess) {
@@ -248,7 +248,7 @@ export type Forged = Pick<Packet, 'opcode' | 'queuePair' | 'sequence' | 'payload
 };
 
 /**
- * Sends whole IP packets, which Node cannot: it reads lines of hex from stdin; its arguments are the two
+ * Sends whole IP packets, which Node cannot send. It reads lines of hex from stdin; its arguments are the two
  * addresses.
  */
 const rawSocket = `

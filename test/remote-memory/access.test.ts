@@ -1,6 +1,6 @@
 /**
- * The clients that may have remote memory, and the errors of the others: servers without it, older peers, and
- * quotas.
+ * The clients that may have remote memory, and the errors for other clients: servers without remote memory,
+ * older peers, and quotas.
  */
 import { createChannel, createClient, createServer, type ServerOptions, Status } from 'rdma-rpc';
 import { connectMemory, type ExposeOptions, memoryOf } from 'rdma-rpc/memory';
@@ -54,7 +54,7 @@ test.each(['welcome', 'hello'] as const)(
     const frames = overhear(without(type));
     const market = later(await openMarket('shm'));
     await market.channel.ready();
-    // An older client has no code that asks for remote memory.
+    // An older client has no code that requests remote memory.
     const error = type === 'welcome' ? await caught(connectMemory(market.channel)) : undefined;
     if (type === 'welcome') {
       expect(error).toMatchObject({ code: Status.UNIMPLEMENTED });
@@ -136,7 +136,7 @@ describe('limits', () => {
     const first = bed.server.expose(new ArrayBuffer(60), { read: true });
     const second = (): unknown => bed.server.expose(new ArrayBuffer(41), { read: true });
     expect(second).toThrow(/41 more bytes .* 60 of 100 .*exposedBytesMax/);
-    // Memory that the client exposes does not count against the server's quota for it.
+    // Memory that the client exposes does not count towards the server's quota.
     bed.client.expose(new ArrayBuffer(4096), { read: true });
     // Memory that is refused is not counted.
     expect(() => bed.server.expose(new ArrayBuffer(0), { read: true })).toThrow(RangeError);

@@ -1,5 +1,5 @@
 /**
- * The end of rights: by close(), by the time limit, by a peer that does not answer, and with the session.
+ * Rights end by close(), by the time limit, because a peer does not answer, and with the session.
  */
 import { Status } from 'rdma-rpc';
 import { connectMemory } from 'rdma-rpc/memory';
@@ -32,7 +32,7 @@ function ownTime(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 }
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-/** expect.poll would use timers, which stand still. */
+/** expect.poll would use timers, and timers stand still here. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn();
 }
@@ -74,7 +74,7 @@ describe.each(cells)('%s, %s', (way, direction) => {
     expect((await writes).map(({ status }) => status)).toContain('rejected');
     await turn();
     expect(exposure.bytes.every((byte) => byte === 2)).toBe(true);
-    // The peer has answered, so nothing has failed.
+    // The peer has answered, so no operation has failed.
     const other = await lend(bed, direction, new ArrayBuffer(8), rights);
     await other.remote.write(word);
   });

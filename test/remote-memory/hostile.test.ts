@@ -1,7 +1,7 @@
 /**
  * Clients that violate the rules. Such a client may post a request with a key that has ended, that belongs to
- * another client or that does not permit the request. Then no byte is moved. A violation ends only that
- * client's own queue pair for memory.
+ * another client, or that does not permit the request. Such a request moves no byte. A violation ends only
+ * the client's own queue pair for memory.
  */
 import { createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { type Exposure, type Memories, memoryOf, type PeerMemory } from 'rdma-rpc/memory';
@@ -91,7 +91,7 @@ describe.each(ways)('%s', (way) => {
     for (;;) {
       const exposure = server.expose(new ArrayBuffer(memoryBytes), { write: true });
       const { value: key, position } = await hostile.open(exposure);
-      // Some requests are on their way while the memory is revoked from a client that does not answer.
+      // Some requests of a client are on their way while its memory is revoked. The client does not answer.
       const write = hostile.write(key, position, 64);
       hostile.local.bytes.fill(0xa5);
       hostile.post(...Array<typeof write>(16).fill(write));

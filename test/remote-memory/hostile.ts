@@ -1,6 +1,6 @@
 /**
- * A client that violates the rules of remote memory. It answers no message, and posts any request with keys
- * that it has learned, without checks on its own side.
+ * A client that violates the rules of remote memory. It does not answer messages, and it posts any request
+ * with keys that it has learned, without any check on its own side.
  */
 import type { Channel } from 'rdma-rpc';
 import type { Exposure } from 'rdma-rpc/memory';
@@ -21,7 +21,7 @@ import type { MemoryRegion } from '../../runtime/verbs/memory-region.ts';
 type Add = (batch: SendBatch, wrId: number, flags: number) => void;
 
 export class Hostile {
-  /** The messages that have arrived here. */
+  /** The messages that this client has received. */
   readonly messages: Required<Message>[] = [];
   readonly ended: Promise<string>;
   /** Number of requests that have completed with success. */
@@ -41,8 +41,8 @@ export class Hostile {
   }
 
   /**
-   * Connects instead of connectMemory(), on a channel that is connected. `number` counts the channel's queue
-   * pairs.
+   * Connects the hostile client's memory in place of connectMemory(), on a connected channel. `number` counts
+   * the channel's queue pairs.
    */
   static async connect(channel: Channel, number = 0): Promise<Hostile> {
     const link = clientChannel('test', channel).link!;
@@ -77,7 +77,7 @@ export class Hostile {
     return hostile;
   }
 
-  /** Sends a message and waits for one of that kind. */
+  /** Sends a message, and waits for a message of the given kind. */
   async ask(message: Message, kind: Kind): Promise<Required<Message>> {
     this.queue.say(message);
     for (;;) {

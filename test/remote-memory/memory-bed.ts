@@ -1,6 +1,6 @@
 /**
- * A server and a client with remote memory between them. The tests use it over each way that works within one
- * process.
+ * A server and a client with remote memory between them. The tests use it over each fabric that works within
+ * one process.
  */
 import {
   type Channel,
@@ -88,7 +88,7 @@ export async function openMemory(way: PairWay, options: BedOptions = {}): Promis
 export type Direction = 'from server' | 'from client';
 export const directions: readonly Direction[] = ['from server', 'from client'];
 
-/** Exposes memory of one side and opens it on the other, by a handle in a message. */
+/** Exposes memory of one side and opens it on the other side, by a handle in a message. */
 export async function lend(
   bed: MemoryBed,
   direction: Direction,

@@ -22,8 +22,8 @@ let reverse: ReverseServer;
 let log: EchoLog;
 
 /**
- * Opens a client of the client's echo service. `inner` are interceptors of its handlers, and `outer` of the
- * server's calls.
+ * Opens a client of the client's echo service. `inner` are interceptors of the client's handlers, and `outer`
+ * are interceptors of the server's calls.
  */
 async function open(inner: readonly Interceptor[], outer: readonly Interceptor[], handlers: object = {}) {
   log = { started: 0, aborted: [] };

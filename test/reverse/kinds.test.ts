@@ -1,5 +1,5 @@
 /**
- * Calls from a server to its client are calls like any others, of every kind and size, over every way.
+ * Calls from a server to its client are like any other calls, of every kind and size, over every fabric.
  */
 import { allocBuffer, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -92,7 +92,7 @@ test.each([0, 1000, 8192, 100_000, 3_000_000])('%d bytes there and back', async 
   expect(Buffer.compare(answer.payload, payload)).toBe(0);
   leaseOf(answer)?.release();
   await reverse.close();
-  // The memory of the request, which the handler held, is free again without a garbage collection.
+  // The memory of the request, which the handler kept, is free again without a garbage collection.
   await vi.waitFor(() => expect(stats('shm').arenaLeasedBlocks).toBe(0), { timeout: 30_000 });
 });
 

@@ -1,6 +1,6 @@
 /**
- * The session for calls from server to client: the peers that may have one, its end, and that neither a peer
- * that breaks the rules nor the end of one session affects another.
+ * The session for calls from server to client. The tests check which peers may have it and how it ends. A
+ * peer that breaks the rules, or the end of one session, must not affect another session.
  */
 import {
   type Channel,

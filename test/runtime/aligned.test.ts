@@ -1,6 +1,7 @@
 /**
  * Large `bytes` begin on a multiple of 64 bytes at every receiver, in requests, responses and streams; the
- * test checks the pointers. The option `into` is used, or the error says why it was not used.
+ * test checks the pointers. Either the option `into` takes effect, or the error gives the reason why it did
+ * not.
  */
 import { leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -83,7 +84,8 @@ const trees: [string, TreeInit][] = [
   ],
 ];
 
-// Without native code the address of memory is unknown: loopback uses memory as V8 allocates it.
+// Without native code the address of memory is unknown, because loopback uses memory wherever V8 allocates
+// it.
 describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => {
   let pair: Pair;
   let seen: [number, number][] = [];

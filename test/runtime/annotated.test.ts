@@ -1,7 +1,7 @@
 /**
- * Options of proto/rdma_rpc/options.proto, as generated code contains them and sessions apply them: which
- * values move by READ and WRITE, which methods expect large responses, which calls wait for a response, and
- * which methods may run twice. The counters of the native layer say how a value was transferred.
+ * The options of proto/rdma_rpc/options.proto, in generated code and in sessions. They decide which values
+ * move by READ and WRITE, which methods expect large responses, which calls wait for a response, and which
+ * methods may run twice. The counters of the native layer say how a value was transferred.
  */
 import {
   type Channel,
@@ -21,13 +21,14 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AnnotatedDefinition, type BlobsInit, Blobs as BlobsType } from './gen/annotated.rdma.ts';
 
 const filled = (bytes: number): Uint8Array => new Uint8Array(bytes).map((_, i) => i * 7 + bytes);
-/** Compare in this way, because toEqual takes seconds for large values. */
+/** Compares without toEqual, which takes seconds for large values. */
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 const valueBytes = (blobs: unknown): number => Math.max(...[...valuesIn(blobs)].map((value) => value.length));
 /**
  * Returns the number of bytes that are written for a message with one large value: 64 bytes for the table, 64
- * for the rest, and the value. When the client copies the request, as over shared memory, the server reads
- * this number of bytes of it. On other fabrics only the value is read, because the frame carries the rest.
+ * bytes for the other fields, and the value. When the client copies the request, as over shared memory, the
+ * server reads this number of bytes. On other fabrics only the value is read, because the frame carries the
+ * other bytes.
  */
 const alignedBytes = (blobs: unknown): number => 128 + valueBytes(blobs);
 function* valuesIn(value: unknown): Generator<Uint8Array> {
@@ -175,7 +176,7 @@ describe.each(['in process', 'shm'] as const)('%s', (way) => {
       const larger = await counted(() => client.expected({ bytes: 300_000 }));
       expect(same(larger.result.usual, filled(300_000))).toBe(true);
       expect(larger.asked).toBe(1);
-      // From then on the observed sizes count.
+      // From then on, the observed sizes decide.
       expect(await counted(() => client.expected({ bytes: 300_000 }))).toMatchObject({ asked: 0 });
     });
 

@@ -1,4 +1,4 @@
-/** Calls as users make them, over the addon, in each way that works within one process. */
+/** Calls as users make them, through the addon, over each fabric that works within one process. */
 
 import {
   allocBuffer,
@@ -188,7 +188,7 @@ describe.each(ways)('%s', (way) => {
       code: Status.DEADLINE_EXCEEDED,
       processed: 'maybe',
     });
-    // Make one more round trip, so that the cancel has arrived.
+    // Makes one more round trip, so that the cancel has arrived.
     await client.echo({});
     expect(world!.log.aborted).toEqual([Status.DEADLINE_EXCEEDED]);
   });
@@ -365,7 +365,7 @@ describe.each(ways)('%s', (way) => {
       leaseOf(fetched)?.release();
       if (i === 20) reserved = stats().arenaBytes;
     }
-    // The count falls when the context of an earlier session closes, since each session may have its own
+    // The count falls when the context of an earlier session closes, because each session may have its own
     // context.
     expect(stats().arenaBytes).toBeLessThanOrEqual(reserved);
   });

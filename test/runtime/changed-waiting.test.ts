@@ -1,7 +1,7 @@
 /**
- * Buffers that are resized or transferred while their message waits to be encoded: in a queue of the channel,
- * for memory, between attempts, or for stream credit. The call must fail with an error that says so, and
- * other calls must go on. A message that was encoded when the call was made has the bytes of that moment.
+ * Buffers are resized or transferred while their message waits to be encoded: in a queue of the channel, for
+ * memory, between attempts, or for stream credit. The call must fail with an error that says so, and other
+ * calls must continue. A message that was encoded when the call was made contains the bytes of that moment.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -117,7 +117,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       );
       const client = createClient(EchoDefinition, pair.channel);
       await client.echo({});
-      // Messages of earlier tests that are garbage must not free memory while the call waits.
+      // Messages of earlier tests that have become garbage must not free memory while the call waits.
       for (let i = 0; i < 3; ++i) {
         collect();
         await turn();
@@ -130,7 +130,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
           // The arena is now full.
         }
       }
-      // The bytes are copied into the arena, since a device must not access such memory.
+      // The bytes are copied into the arena, because a device must not access such memory.
       const payload = changing(600 * KiB, how);
       const call = client.echo({ number: 1, payload: payload.view });
       const other = client.echo({ number: 2, text: 'x'.repeat(600 * KiB) });
@@ -186,7 +186,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
         () => 'sent',
         (error: unknown) => error,
       );
-      // Fill the window, so that the generator is not called again.
+      // Fills the window, so that the generator is not called again.
       for (let quiet = 0, last = payload; quiet < 50; last = payload) {
         await turn();
         quiet = payload === last && payload !== undefined ? quiet + 1 : 0;

@@ -1,6 +1,6 @@
 /**
- * Sessions hold memory that no garbage collection could free, so connecting many sessions must not cause any
- * collection.
+ * Sessions hold memory that no garbage collection could free. Therefore connecting many sessions must not
+ * cause a collection.
  */
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import { type Channel, createChannel, createServer } from 'rdma-rpc';
@@ -11,7 +11,8 @@ interface Collected extends PerformanceEntry {
   readonly detail: { readonly kind: number };
 }
 /**
- * Each session has about 2 MiB of receives at both sides. If V8 counted them, it would collect a dozen times.
+ * Each session has about 2 MiB of receives on both sides. If V8 counted these bytes, it would collect a dozen
+ * times.
  */
 const sessions = 100;
 const collectionsMax = 4;

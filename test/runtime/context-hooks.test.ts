@@ -56,7 +56,7 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
 const atOnce = ['Next', 'off', 'createInProcessChannel', 'tlsFiles', 'messages'];
 /** Functions that an interceptor of this package calls; they see the store that an `Interceptor` sees. */
 const inInterceptors = ['reportLoad'];
-/** Functions of this package, or for generated code. */
+/** Functions that only this package or generated code calls. */
 const ours = [
   'requestSerialize',
   'requestDeserialize',

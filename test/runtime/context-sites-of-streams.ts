@@ -14,7 +14,7 @@ async function* seen(messages: AsyncIterable<unknown>, look: Look): AsyncGenerat
   look();
 }
 
-/** An interceptor that looks at the store around a call and at each of its messages. */
+/** An interceptor that records the store around a call and at each of its messages. */
 const lookingAtMessages =
   (look: Look): Interceptor =>
   (next) =>

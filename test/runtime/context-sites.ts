@@ -1,6 +1,6 @@
 /**
- * Each function that an application can pass, as a site. A site reads the current AsyncLocalStorage store
- * when the function runs. test/runtime/async-context.test.ts uses the sites.
+ * Each function that an application can pass, as an entry called a site. The function of a site records the
+ * AsyncLocalStorage store that is current when it runs. test/runtime/async-context.test.ts uses the sites.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {
@@ -32,7 +32,7 @@ export const clients = (channel: Channel) => ({
 export interface Site {
   /** The store that the function must see: the caller's, or none (default). */
   readonly sees?: 'bob' | 'bob or nobody';
-  /** True when other calls of the channel run the function, too. */
+  /** True when other calls of the channel also run the function. */
   readonly alone?: boolean;
   readonly server?: (look: Look) => ServerOptions;
   readonly use?: (look: Look) => Interceptor;
@@ -42,7 +42,7 @@ export interface Site {
   readonly streams?: (look: Look) => Partial<Handlers<typeof StreamsDefinition>>;
   readonly channel?: (look: Look) => ChannelOptions;
   readonly watch?: (look: Look, channel: Channel, server: Server) => void;
-  /** The calls that bob makes; by default one call. */
+  /** The calls that bob makes; one call by default. */
   readonly bob?: (look: Look, calls: Calls, address: string) => Promise<unknown>;
   /** Runs after bob's calls, for instance a shutdown of the server. */
   readonly after?: (server: Server, channel: Channel) => Promise<unknown>;

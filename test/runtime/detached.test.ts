@@ -1,6 +1,6 @@
 /**
  * Buffers of the application that are transferred while a call uses them. The call fails or sends the right
- * bytes, and nothing else in the process or the connection is affected, however soon the memory is freed.
+ * bytes. Nothing else in the process or on the connection is affected, however soon the memory is freed.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -26,8 +26,7 @@ if (!('transfer' in ArrayBuffer.prototype)) setFlagsFromString('--harmony-rab-gs
 const transfer = runInNewContext('ArrayBuffer.prototype.transfer') as (this: ArrayBuffer) => ArrayBuffer;
 
 /**
- * Over shared memory a client copies shorter requests before they could be transferred
- * (`copiedRequestBytes`).
+ * Over shared memory, a client copies shorter requests before they can be transferred (`copiedRequestBytes`).
  */
 const largeBytes = 4_500_000;
 
@@ -69,8 +68,8 @@ async function outcome(call: Promise<Blob>, value: number): Promise<string> {
 
 describe.each(cases)('over %s, by %s', (way, name) => {
   const detach = ways[name]!;
-  // By then the fabric has copied the data: tcp and loopback the message, and shm-fd the request into staging
-  // memory.
+  // By then the fabric has copied the data: tcp and loopback have copied the message, and shm-fd has copied
+  // the request into staging memory.
   const lends = way !== 'tcp' && way !== 'loopback';
   const lendsRequests = lends && way !== 'shm-fd';
 
@@ -83,7 +82,7 @@ describe.each(cases)('over %s, by %s', (way, name) => {
       const request = filled(largeBytes, i);
       const others = [1, 2, 3].map((each) => outcome(client.Echo({ blob: filled(largeBytes, each) }), each));
       const call = outcome(client.Echo({ blob: request }), i);
-      // Some fabrics are reading the request now; others have not begun.
+      // At this moment some fabrics are reading the request, and others have not begun.
       if (i % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
       detach(request.buffer as ArrayBuffer);
       collect();
@@ -218,7 +217,7 @@ describe('received memory that was transferred', () => {
         expect(Buffer.compare(bytes, filled(largeBytes, 100 + i))).toBe(0);
       await pair.close();
       collect();
-      // Once the fabric is closed the bytes are undefined, but reading them must be safe.
+      // Once the fabric is closed, the bytes are undefined, but it must be safe to read them.
       for (const bytes of kept) bytes.slice();
     },
   );

@@ -11,7 +11,7 @@ export interface EchoLog {
   /** The codes of signals that aborted in `hang`. */
   aborted: number[];
   /**
-   * Requests of `check` whose bytes were different, or were written after the end of the call (test/slow).
+   * Requests of `check` whose bytes were different or were written after the end of the call (test/slow).
    */
   torn?: number;
 }
@@ -27,7 +27,7 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
     new Promise((_resolve, reject) =>
       context.signal.addEventListener('abort', () => {
         log.aborted.push((context.signal.reason as RpcError).code);
-        // Wait, since an answer could otherwise arrive before the client's deadline has passed.
+        // Waits, because an answer could otherwise arrive before the client's deadline has passed.
         reject(context.signal.reason);
       }),
     ),

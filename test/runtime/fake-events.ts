@@ -1,6 +1,5 @@
 /**
- * The values that tests exchange with a scripted native side (fake-native.ts), which are its submissions and
- * its events.
+ * The submissions and events that tests exchange with a scripted native side (fake-native.ts).
  */
 
 export interface Submitted {

@@ -1,13 +1,13 @@
 /**
  * Replaces the addon's loader with contexts that a test scripts, one for each fabric. It is for tests in
- * which client and server have a native side each: `vi.mock('../../runtime/native/native.ts', faked)`. Call
+ * which client and server each have a native side: `vi.mock('../../runtime/native/native.ts', faked)`. Call
  * `makes()` first, because the scripted side needs the mocked module.
  */
 import type { NativeOptions } from '../../runtime/native/native.ts';
 import type { FakeNative } from './fake-native.ts';
 
 let make: (() => FakeNative) | undefined;
-/** The contexts by fabric. Client and server are in one process, so they share one. */
+/** The contexts by fabric. Client and server are in one process, so they share one context. */
 export const natives = new Map<string, FakeNative>();
 export const native = (fabric: string): FakeNative => natives.get(fabric)!;
 export const makes = (of: () => FakeNative): void => {

@@ -155,7 +155,7 @@ export class FakeNative implements NativeContext {
     return this.connectError;
   }
 
-  /** Reports each session that was closed as down, once. */
+  /** Reports each closed session as down, once. */
   endClosed(): void {
     for (const { session, reason } of this.closes) {
       if (!this.sessions.delete(session)) continue;
@@ -174,7 +174,7 @@ export class FakeNative implements NativeContext {
 
   releaseLongSlot(): void {}
 
-  /** One buffer for all receive windows of a session; events name slots of the first window. */
+  /** One buffer for all receive windows of a session. The slots in events are slots of the first window. */
   receiveWindow(session: number): ArrayBuffer {
     let slab = this.#slabs.get(session);
     if (slab === undefined) {
@@ -254,7 +254,7 @@ export class FakeNative implements NativeContext {
     return this.#nextToken++;
   }
 
-  /** The bytes of memory that a cancelled call was waiting for. */
+  /** The bytes of memory that a cancelled call waited for. */
   awaitedBytes = 0;
 
   cancel(session: number, call: number, reason: number): number {

@@ -1,5 +1,5 @@
 /**
- * Getters of a request that make calls while the request is being encoded. Each of the calls gets its own
+ * Getters of a request that make calls while the request is being encoded. Each of these calls gets its own
  * slot, and is sent once.
  */
 import {

@@ -1,7 +1,6 @@
 /**
- * Getters of a request that end their own call while the request is being encoded: the signal aborts, or the
- * channel is closed. The call settles once, in whatever state it was when its encoding began, and leaves
- * nothing behind.
+ * Getters of a request end their own call while the request is being encoded: they abort its signal, or close
+ * its channel. The call settles once, whatever it was doing when its encoding began, and no memory is left.
  */
 import { allocBuffer, type Channel, configure, createClient, type Lease, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -27,7 +26,7 @@ afterEach(async () => {
   expect(unheard).toEqual([]);
 });
 
-/** Returns a text whose read ends the call: the first read or a later one. */
+/** Returns a text. Its first read, or a later read, ends the call. */
 function ending(size: number, nth: number, end: () => void): { readonly text: string } {
   let asked = 0;
   return {
@@ -136,7 +135,7 @@ describe.each(cases)('over %s, with %i characters, at read number %i', (way, siz
     await client.echo({});
     const leases = fill(pair.channel);
     const controller = new AbortController();
-    // Act at the second attempt, because the first one finds no memory.
+    // The getter acts at the second attempt, because the first attempt finds no memory.
     let room = false;
     let asked = 0;
     const call = client.echo(

@@ -1,6 +1,6 @@
 /**
- * Memory of large messages after it was released, in each way of releasing it: every view of it is empty, and
- * its use fails loudly. No view ever shows the memory's next content.
+ * Memory of large messages after its release, by each way to release it: every view of it is empty, and using
+ * a view fails with an error. No view ever shows the memory's next content.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -90,7 +90,7 @@ const givingBack: Readonly<Record<string, (way: PairWay) => Promise<[Uint8Array,
   },
 };
 
-/** All operations that are possible on a view. */
+/** All operations that a program can do with a view. */
 const using: Readonly<Record<string, (view: Uint8Array) => unknown>> = {
   'its length': (view) => view.length,
   'its bytes': (view) => view[0],
@@ -259,7 +259,7 @@ describe.each(pairWays)('over %s', (way) => {
         return {};
       });
       await client.echo({ payload: filled(3) });
-      expect(() => keep(kept!)).toThrow(/keep: the memory of this request has been given back already/);
+      expect(() => keep(kept!)).toThrow(/keep: the memory of this request has been released already/);
     });
   });
 

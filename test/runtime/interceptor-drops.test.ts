@@ -1,6 +1,6 @@
 /**
- * Interceptors that call `next` and drop its promise. However that call ends, only code that awaited it is
- * notified.
+ * Interceptors that call `next` and drop its promise. However that call ends, only code that awaited it
+ * learns of the end.
  */
 import {
   createClient,
@@ -28,7 +28,7 @@ afterEach(() => {
   process.off('unhandledRejection', hear);
 });
 
-/** Returns an answer of the interceptor that equals that of `next`. */
+/** Returns an answer of the interceptor that equals the answer of `next`. */
 function answer(request: RpcRequest): RpcResponse {
   const { service, method, metadata: header } = request;
   const trailer = header;

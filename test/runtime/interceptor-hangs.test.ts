@@ -1,4 +1,4 @@
-/** Client interceptors that never return: `timeoutMs` and `signal` end the call nevertheless. */
+/** Client interceptors that never return. `timeoutMs` and `signal` end the call nevertheless. */
 import { createClient, type Interceptor, Metadata, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';
@@ -124,7 +124,8 @@ describe.each(pairWays)('%s', (way) => {
   test('an interceptor can give its call more time', async () => {
     const longer: Interceptor = (next) => async (request) => {
       const made = next({ ...request, timeoutMs: 60_000 });
-      // Another call with the same limit began later and has ended, so the limit of this caller is over.
+      // Another call with the same limit began later and has already ended, so the limit of this caller is
+      // over.
       await call('unary', hang, { timeoutMs: 1 });
       return made;
     };

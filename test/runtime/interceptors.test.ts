@@ -25,7 +25,7 @@ type Use = Parameters<typeof openPair>[1];
 const outcome = (call: Promise<unknown>): Promise<RpcError> =>
   call.then(() => Promise.reject(new Error('it worked')), RpcError.from);
 
-/** Records when it is entered and left. */
+/** Records when the interceptor is entered and left. */
 const noted =
   (notes: string[], name: string): Interceptor =>
   (next) =>

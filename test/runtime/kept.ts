@@ -1,7 +1,7 @@
 /**
  * Counts the memory and objects that the runtime and native code hold for calls. When all calls have ended
- * and their messages are released, all counts are back where they began. Registered buffers are not a leak
- * while native code has them registered.
+ * and their messages are released, all counts have their initial values again. A registered buffer is not a
+ * leak while native code keeps its registration.
  */
 import { contextStats, openContexts, peekContext } from '../../runtime/boundary/contexts.ts';
 import type { FabricContext } from '../../runtime/boundary/fabric-context.ts';

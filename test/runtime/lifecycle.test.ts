@@ -1,6 +1,6 @@
 /**
- * Connections that open and close while calls are in progress: drain, loss, reconnect and close, after which
- * nothing is left.
+ * Connections that open and close while calls are in progress: drain, loss, reconnect and close. Afterwards
+ * no memory or object of a call is left.
  */
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -172,11 +172,11 @@ describe('nothing is left', () => {
       await channel.close();
       expect(await hanging).toMatchObject({ code: Status.UNAVAILABLE });
       await until(() => keep.server.sessionCount === 1);
-      // Both ends of `keep` stay; native code frees other sessions later than the server does.
+      // Both ends of `keep` stay. Native code frees other sessions later than the server does.
       await until(() => stats('shm').sessions === 2);
     };
     await keep.client.echo({});
-    // The first connection allocates chunks of the arena, which stay.
+    // The first connection allocates chunks of the arena, and they stay.
     await cycle();
     const before = counters();
     for (let i = 0; i < 20; ++i) await cycle();

@@ -1,7 +1,7 @@
 /**
  * Byte arrays of an application with false properties: subclasses of Uint8Array, and arrays with own
- * properties. Every way of sending them must send the bytes that the engine knows, and never bytes of an
- * earlier message.
+ * properties. Every way of sending these arrays must send the bytes that the engine knows, and never bytes of
+ * an earlier message.
  */
 import {
   type Channel,

@@ -1,5 +1,5 @@
 /**
- * Unknown names among the options of a call and among handlers. JavaScript ignores them, so the library
+ * Unknown names among the options of a call and among handlers. JavaScript would ignore them, so the library
  * reports them.
  */
 import { Client, credentials } from '@grpc/grpc-js';
@@ -107,7 +107,8 @@ describe('options of a call', () => {
         },
       });
       const client = createClient(EchoDefinition, channel);
-      // More calls than the window allows, so that one of the two comes from the queue in a batch of events.
+      // There are more calls than the window allows. Therefore one of the two kinds of calls comes from the
+      // queue in a batch of events.
       const all = Array.from({ length: 700 }, (_, number) =>
         client.echo({ number }, number % 2 === 0 ? {} : ({ signal } as never)).then(
           (answer) => answer.number,

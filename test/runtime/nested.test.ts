@@ -1,6 +1,6 @@
 /**
- * Calls that a handler makes on behalf of its caller. With the context passed on, they end when the caller's
- * call ends, whatever their own limits are.
+ * Calls that a handler makes on behalf of its caller. When the handler's context is passed to them, they end
+ * when the caller's call ends, whatever their own limits are.
  */
 import { type CallOptions, type Client, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -18,7 +18,9 @@ const outcome = (call: Promise<unknown>): Promise<RpcError | undefined> =>
   call.then(() => undefined, RpcError.from);
 
 describe.each(pairWays)('%s', (way) => {
-  /** Two servers, front and back. `behave` of front calls `nested`, and its failure is recorded. */
+  /**
+   * Two servers, front and back. `behave` of the front server calls `nested`, and its failure is recorded.
+   */
   async function chain(
     nested: (back: Client<typeof EchoDefinition>, context: HandlerContext) => Promise<object>,
     defaultMs?: number,

@@ -1,6 +1,7 @@
 /**
- * Functions that work on a machine where the addon cannot be loaded, and the errors of the others. Each case
- * runs a process that seems to be on another system, with the compiled modules in a folder without binaries.
+ * Functions that work on a machine where the addon cannot be loaded, and the errors of all other functions.
+ * Each case runs a process that seems to be on another system, with the compiled modules in a folder without
+ * binaries.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,7 +14,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const work = mkdtempSync(join(tmpdir(), 'rdma-rpc-no-addon-'));
 
 beforeAll(() => {
-  // The package without its binaries consists of dist and the entries of package.json that it uses.
+  // The package without its binaries consists of dist and the entries of package.json that dist uses.
   for (const name of ['dist', 'package.json', 'node_modules', 'proto'])
     symlinkSync(join(root, name), join(work, name));
 });
@@ -33,7 +34,7 @@ const desks: readonly Desk[] = [
   { platform: 'linux', arch: 'x64', glibc: false },
 ];
 
-/** Makes the process seem to run on that system. */
+/** Makes the process seem to run on the given system. */
 function disguise({ platform, arch, glibc }: Desk): string {
   return `
     Object.defineProperty(process, 'platform', { value: '${platform}' });

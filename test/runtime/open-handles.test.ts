@@ -42,7 +42,7 @@ test('every resource that calls, streams and handlers make says that it keeps no
 afterEach(() => mock.timers.reset());
 
 /**
- * Follows the timers of Node that the runtime makes. The timers of the test runner, which come and go in the
+ * Records the timers of Node that the runtime makes. The timers of the test runner, which come and go in the
  * same process, have no line of the runtime in their stacks.
  */
 function timersOfTheRuntime(): { active: Set<number>; stop: () => void } {

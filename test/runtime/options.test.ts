@@ -193,8 +193,8 @@ describe('addresses', () => {
 });
 
 describe('configure()', () => {
-  // This tests for a regression: any configured option made shm use the slots of a device, and 9 KiB took 1.4
-  // times as long.
+  // This tests for a regression: any configured option made shm use the slot sizes of a device, and 9 KiB
+  // took 1.4 times as long.
   test('changes no option that is not given, on any fabric', () => {
     const all = () => (['shm', 'shm-fd', 'tcp', 'verbs'] as const).map(nativeOptions);
     const before = all();

@@ -1,6 +1,6 @@
 /**
- * Messages that do not fit a slot, one after the other. The runtime learns not to encode them into a slot
- * first, and they arrive unchanged whatever the next sizes are.
+ * Messages that do not fit a slot, sent one after another. The runtime learns not to encode them into a slot
+ * first. They arrive unchanged, whatever the next sizes are.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -39,7 +39,7 @@ describe.each(pairWays)('%s', (way) => {
     'messages of %s are tried in a slot four times, and again when they have become small',
     async (_, length) => {
       const read = await open();
-      // Values that are read in the first calls of a method would count, too.
+      // Values that are read in the first calls of a method would also be counted.
       for (let i = 0; i < 200; i++) await read(10);
       const small = await read(10);
       const tried = await read(length);

@@ -1,6 +1,6 @@
 /**
- * Header and trailer of an answer: the functions that get them and when, and the error when they are too
- * large.
+ * Header and trailer of an answer: which functions get them, when they get them, and the error when they are
+ * too large.
  */
 import { type CallOptions, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

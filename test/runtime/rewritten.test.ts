@@ -1,10 +1,10 @@
 /**
- * Calls over shared memory while another process rewrites all that a peer can write to. With `shm` these are
- * the receives, and the arena in which large messages are decoded. With `shm-fd` they are receives, rings and
- * the staging memory, and messages are decoded from a copy. Calls may fail and connections may end. This
- * process continues, and calls work again once the other process has stopped. The test also runs with
- * sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN is the number of messages that are decoded during
- * the test.
+ * Calls over shared memory while another process rewrites all memory that a peer can write to. With `shm`,
+ * this memory is the receives, and the arena in which large messages are decoded. With `shm-fd`, it is the
+ * receives, rings and staging memory, and messages are decoded from a copy. Calls may fail and connections
+ * may end. This process continues, and calls work again once the other process has stopped. The test also
+ * runs with sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN is the number of messages that are
+ * decoded during the test.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -87,7 +87,7 @@ const requests: readonly [Name, object][] = [
   ],
 ];
 
-/** Starts the process. Resolves, once it is at work, to a function that stops it. */
+/** Starts the process. Resolves when the writer is at work, to a function that stops it. */
 async function rewriter(names: readonly string[]): Promise<() => Promise<void>> {
   const script = fileURLToPath(new URL('process/rewriter.mjs', import.meta.url));
   // The libraries that the sanitized run loads into this process are left out.
@@ -146,7 +146,7 @@ test.each([
 
     const stop = await rewriter(names);
     let next = 0;
-    // On a busy machine it may take longer until a message is hit.
+    // On a busy machine it may take longer until a write hits a message.
     const enough = () => next >= messages / 2 && (outcomes.has(failure) || next >= 50 * messages);
     const work = async () => {
       while (!enough()) await call(next++);

@@ -1,6 +1,6 @@
 /**
- * The value `processed` of every failure, for each step of a call and each fault that is possible there, and
- * for small calls, large calls and streams. `no` must be certain (the handler has not run and will not run),
+ * The value of `processed` for every failure: each step of a call with each fault that is possible there, for
+ * small calls, large calls and streams. `no` must be certain (the handler has not run and will not run),
  * `yes` means that the server answered, and `maybe` means anything else.
  */
 import { createServer as createTcpServer } from 'node:net';
@@ -93,7 +93,7 @@ async function openBed(
 
 type Expected = readonly [StatusName, Processed];
 
-/** Checks the error of a call. With `no` it also checks that no handler has run. */
+/** Checks the error of a call. With `no`, it also checks that no handler has run. */
 async function check(
   call: Promise<unknown>,
   [code, processed]: Expected,
@@ -284,7 +284,7 @@ describe.each(pairWays)('%s', (way) => {
       });
       const outcome = await bed.call({ signal: controller.signal }).then(() => 'the answer', RpcError.from);
       // A cancelled large call waits a moment for the peer to release its memory; a response that arrives in
-      // this time wins.
+      // this time is used.
       if (kind === 'large' && outcome === 'the answer') return;
       expect(outcome).toMatchObject({ codeName: 'CANCELLED', processed: 'maybe' });
     });

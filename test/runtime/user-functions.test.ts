@@ -97,7 +97,7 @@ interface Site {
   readonly use?: (bad: Anything) => Interceptor;
   readonly channel?: (bad: Anything) => ChannelOptions;
   readonly call?: (bad: Anything) => CallOptions;
-  /** The value is wrong in the way that `text: 'bad'` of the methods requests. */
+  /** The value is wrong in the way that the `text` of the request asks for, as with `text: 'bad'`. */
   readonly request?: (bad: Anything) => object;
   readonly stream?: boolean;
   readonly resolver?: (bad: Anything, address: string) => Resolver;
@@ -123,7 +123,7 @@ const behind =
     const response = await next(request);
     return request.metadata.get('bad') === undefined ? response : ((await bad(response)) as typeof response);
   };
-/** For functions that are called for all calls, only the first call fails. */
+/** A function that is called for all calls fails only in the first call. */
 const once = (bad: Anything): Anything => {
   let done = false;
   return (...given) => {
@@ -345,7 +345,7 @@ describe.each(Object.keys(sites))('%s', (name) => {
     await server.shutdown({ graceMs: 0 });
     await new Promise((resolve) => setImmediate(resolve));
     expect(unheard).toEqual([]);
-    // Check that the function was called; otherwise the test would show nothing.
+    // Checks that the function was called; otherwise the test would show nothing.
     expect(calls).toBeGreaterThan(0);
   });
 });

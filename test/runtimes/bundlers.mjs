@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * Returns the bundlers that are installed in `cache`. Each gets the folder, the format and whether the
- * package is left out of the bundle. It resolves when the bundle of `files` has been written.
+ * Returns the bundlers that are installed in `cache`. Each function gets the folder, the format, and whether
+ * the package is left out of the bundle. The function resolves when the bundle of `files` has been written.
  */
 export async function bundlers(cache, [main, worker]) {
   const entries = { main, worker };

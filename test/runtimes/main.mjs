@@ -105,7 +105,7 @@ const programs = {
   'threads-terminated': 'terminated',
   'leases-collected': 'collected',
 };
-/** Cells of the table of ends (test/ends) that need no server outside of their process. */
+/** Cells of the table of ends (test/ends) that need no server in another process. */
 const openThings = ['a server with a session', 'an in-process channel'];
 /** The exit code for each way to end, and the events of a worker's end on the main thread. */
 const ends = {

@@ -30,8 +30,8 @@ beforeAll(() => {
   writeFileSync(join(top, 'initramfs'), 'i');
   writeFileSync(join(top, 'version'), 'v');
   writeFileSync(join(top, 'contents'), '1 initramfs\n1 version\n1 vmlinux\n');
-  // Programs that a machine without guests may lack; these tests only need them to exist. busybox must read
-  // its input, because its writer would otherwise get an error.
+  // Programs that a machine without guests may lack; these tests only need them to exist. The substitute for
+  // busybox must read its input, because its writer would otherwise get an error.
   const others = ['depmod', 'modprobe', 'ip', 'xz'].map((program) => [program, ''] as const);
   for (const [program, does] of [['busybox', 'cat >/dev/null\n'] as const, ...others])
     writeFileSync(join(folder, 'bin', program), `#!/bin/sh\n${does}`, { mode: 0o755 });

@@ -1,6 +1,6 @@
 /**
- * The failed tests of a guest's suite that are repeated, their selection, and the combined result of both
- * runs.
+ * The tests of a guest's suite that failed and are repeated: which tests are selected, and the combined
+ * result of both runs.
  */
 import { describe, expect, test } from 'vitest';
 

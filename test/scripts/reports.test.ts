@@ -94,8 +94,8 @@ describe('GoogleTest', () => {
 
 describe('vitest', () => {
   const never = 'async () => { await new Promise(() => undefined); }';
-  // Each entry is a file, its contents, and the line of its failure. `no test` means that it counts as failed
-  // but does not count as a test of that name.
+  // Each entry is a file, its contents, and the line of its failure. `no test` means that the entry counts as
+  // failed, but not as a test of that name.
   const failing: [string, string, string][] = [
     ['wrong', "test('adds', () => expect(1).toBe(2))", '> adds: AssertionError: expected 1 to be 2 //'],
     [

@@ -24,8 +24,8 @@ beforeEach(() => {
 afterEach(() => rmSync(results, { recursive: true }));
 
 /**
- * Runs these stages (JavaScript text, or the arguments of runStages()). Resolves to the output, the summary
- * from `sum:` on, and whether all was well.
+ * Runs these stages (JavaScript text, or the arguments of runStages()). Resolves to the output, to the
+ * summary from `sum:` on, and to whether all stages passed.
  */
 function run(stages: string): Promise<{ printed: string; summary: string[]; well: boolean }> {
   const program = `
@@ -166,7 +166,7 @@ test('each step is listed with its duration, also one that replaced another', as
 });
 
 test('the output of parallel steps is not mixed', async () => {
-  // Each step prints its second word when the other one has printed its first.
+  // Each step prints its second word after the other step has printed its first.
   const speak = (mine: string, other: string) =>
     node(
       `import { existsSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The clients that may have a session, by their credentials, and the methods that they may call:
- * `authenticate` and `authorize`.
+ * Which clients may have a session, by their credentials, and which methods they may call: `authenticate` and
+ * `authorize`.
  */
 import { join } from 'node:path';
 import {
@@ -224,8 +224,7 @@ describe('authorize', () => {
     await until(() => answers.length === 1);
     end(call);
     expect((await late).code).toBe(code);
-    // This call follows on the same connection, so the server has already noticed that the first call has
-    // ended.
+    // This call follows on the same connection, so the server has noticed that the first call has ended.
     const next = client.echo({ text: 'next' });
     await until(() => answers.length === 2);
     for (const answer of answers) answer(true);

@@ -1,5 +1,5 @@
 /**
- * The keys and proofs of a binding, compared with values that other programs have computed: those of RFC
+ * The keys and proofs of a binding are compared with values that other programs have computed: those of RFC
  * 5869, and those of docs/wire/connections.md.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
@@ -8,13 +8,14 @@ import { Binding, hkdf } from '../../runtime/control/handshake/binding.ts';
 
 describe('keys', () => {
   // Another program (Python's hmac) made these values from docs/wire/connections.md. Two sides that are built
-  // from one source would always agree.
+  // from the same source would always agree.
   const secret = Uint8Array.from({ length: 32 }, (_, i) => i);
   const [hello, welcome] = [Buffer.from('hello'), Buffer.from('welcome')];
   const [client, server] = [Buffer.from('client'), Buffer.from('server')];
   const binding = new Binding(secret, [hello, welcome]);
   const bound = binding.attempt(3, 'tcp');
-  // It has the same number and fabric, for a session in which the server makes the calls.
+  // This binding has the same number and fabric, but belongs to a session in which the server makes the
+  // calls.
   const reverse = binding.reverse(3, 'tcp');
   const [first, second] = ['83b39f794639e1f8e727dd20c825f0cf', 'fca68e07f1b3b0df3c5bf1384643fe1c'];
   const frames = {

@@ -1,5 +1,5 @@
 /**
- * Certificates for tests. They are made when they are needed, because Node can read X.509 certificates but
+ * Certificates for tests. They are made during the test run, because Node can read X.509 certificates but
  * cannot write them. It implements only the part of DER that they need. It always uses P-256 and SHA-256.
  */
 import {
@@ -142,13 +142,13 @@ const pem = (bytes: Buffer, what = 'CERTIFICATE'): string =>
     '',
   ].join('\n');
 
-/** An authority of its own, which no side trusts yet. */
+/** An authority that no side trusts yet. */
 export class Authority {
   readonly ca: string;
   readonly #name: string;
   readonly #key: KeyObject;
 
-  /** `parent` is the authority that has signed it; without a parent it is self-signed. */
+  /** `parent` is the authority that has signed this one; without a parent it is self-signed. */
   constructor(common = 'test authority', parent?: Authority) {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     this.#name = common;
@@ -162,13 +162,13 @@ export class Authority {
     return pem(certificate(wanted, createPublicKey(other.#key), this.#name, this.#key));
   }
 
-  /** Returns a list of its certificates that it has revoked. */
+  /** Returns a list of the certificates that the authority has revoked. */
   revoke(...issued: readonly Issued[]): string {
     const serials = issued.map(({ certificate }) => certificate.serialNumber);
     return pem(revocations(serials, this.#name, this.#key, 1), 'X509 CRL');
   }
 
-  /** Returns an empty list that should already have been replaced by a newer one. */
+  /** Returns an empty list that is out of date: a newer list should already have replaced it. */
   oldList(): string {
     return pem(revocations([], this.#name, this.#key, -1), 'X509 CRL');
   }

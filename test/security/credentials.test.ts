@@ -1,4 +1,4 @@
-/** The credentials of a channel: of its session and of its calls. */
+/** The credentials of a channel, for its session and for its calls. */
 import { inspect } from 'node:util';
 import { type ChannelOptions, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
@@ -31,7 +31,7 @@ describe('credentials of a session', () => {
     expect([tokens, server.sessionCount]).toEqual([[], 0]);
     await reach(address, { credentials: { session, unsealed: true } }).echo({});
     expect(tokens).toEqual(['secret']);
-    // The name was sent over a wire to which any program could write.
+    // The name was sent over a connection to which any program could write.
     await until(() => server.sessions.length > 0);
     expect(server.sessions[0]!.security).toBe('none');
   });

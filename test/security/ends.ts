@@ -53,7 +53,9 @@ export async function serve(options: ServerOptions, address: string) {
   return { server, seen, lines, address: await server.listen(address) };
 }
 
-/** Starts a server whose `echo` returns the caller, and whose `behave` returns the caller's tokens. */
+/**
+ * Starts a server whose `echo` returns the caller's identity, and whose `behave` returns the caller's tokens.
+ */
 export async function serveWho(options: ServerOptions, address = unixAddress()) {
   const lines: string[] = [];
   const server = createServer({ log: (line) => lines.push(line), ...options });

@@ -142,7 +142,7 @@ test('an authority between, whose key another domain has as its own, decides not
 
 describe('a server of another domain', () => {
   test('is known by the authorities of the domain that is expected, and by no others', async () => {
-    // It names the client's domain, which its own authority must not certify.
+    // The certificate names the client's domain, for which its authority must not issue certificates.
     const liar = svidOf(api, other.issue({ uris: [api] }), other.ca);
     const { workload } = await clientOf(liar);
     const { address } = await serve({ tls: workload.server() }, '127.0.0.1:0');

@@ -1,5 +1,5 @@
 /**
- * `onSession`: the result of each connection is reported once, whatever it was.
+ * `onSession` reports the result of each connection once, whatever the result is.
  */
 import { connect } from 'node:net';
 import { connect as secureConnect } from 'node:tls';

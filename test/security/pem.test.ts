@@ -52,7 +52,7 @@ const mistakes: [string, Partial<ServerTls>, RegExp][] = [
   [
     'another passphrase',
     { key: encrypted('pkcs8'), passphrase: 'abd' },
-    // For one salt in 256 the padding is right by chance, and OpenSSL finds no kind of key in the text.
+    // For one salt in 256, the padding is correct by chance, and OpenSSL finds no kind of key in the text.
     /key: the passphrase does not decrypt the key \(error:.+\)$/,
   ],
 ];
@@ -75,7 +75,7 @@ describe('createServer and createChannel refuse', () => {
     expect(cause).toMatchObject({ code: 'ERR_OSSL_X509_KEY_VALUES_MISMATCH' });
     const tls = { cert: own.cert, key: encrypted('pkcs8') };
     const { cause: undecrypted } = thrownBy(() => createServer({ tls }));
-    // With one salt in 256 the padding is right by chance, and then OpenSSL fails after decryption.
+    // With one salt in 256, the padding is correct by chance, and OpenSSL then fails after decryption.
     expect(undecrypted).toMatchObject({
       code: expect.stringMatching(/^ERR_OSSL_(BAD_DECRYPT|UNSUPPORTED)$/),
     });

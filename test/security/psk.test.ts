@@ -1,5 +1,5 @@
 /**
- * A secret that both sides share, in place of certificates: the clients that get a session by it, and peers
+ * A secret that both sides share, in place of certificates: which clients get a session with it, and peers
  * that guess.
  */
 import { randomBytes } from 'node:crypto';
@@ -186,8 +186,8 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     [{ psk: { a: key }, rejectUnauthorized: false }, /psk cannot be combined with rejectUnauthorized/],
   ])('%#', (tls, reason) => {
     const given = (tls as { psk: object }).psk;
-    // A key that is given alone is one secret. Its bytes, taken one by one, would be numbers such as the 8 of
-    // "Uint8Array".
+    // A key that is given without a list is one secret. Taken as a list, its bytes would be numbers, such as
+    // the 8 of "Uint8Array".
     const secrets = (Buffer.isBuffer(given) ? [given] : Object.values(given)).map((secret) =>
       Buffer.isBuffer(secret) ? secret.toString('hex') : String(secret),
     );

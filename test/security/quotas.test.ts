@@ -1,6 +1,6 @@
 /**
- * The amount of a server's resources that one identity may use without affecting other identities: sessions,
- * calls and bytes per second, and memory of large requests.
+ * How much of a server's resources one identity may use without affecting other identities: sessions, calls
+ * and bytes per second, and memory of large requests.
  */
 import { duplexPair } from 'node:stream';
 import {
@@ -24,7 +24,7 @@ import { ends, reach, unixAddress } from './ends.ts';
 
 const KiB = 1024;
 
-/** Starts a server that believes the identity that a client states. */
+/** Starts a server that accepts the identity that a client states. */
 async function serve(options: ServerOptions) {
   const server = createServer({
     authenticate: (_, metadata) => String(metadata.get('name')),
@@ -95,7 +95,7 @@ describe('an identity that has used up its quota is refused, and another is not:
   test('bytes a second, of requests', async () => {
     const { address } = await serve({ quotas: { bytesPerSecondMax: 64 * KiB } });
     const { client } = as('ann', address);
-    // One larger request passes, and then uses up the quota for a long time.
+    // One larger request passes, and then the quota is used up for a long time.
     await client.echo({ payload: new Uint8Array(4096 * KiB) });
     expect(await caught(client.echo({}))).toMatchObject(exhausted('bytesPerSecondMax'));
     await as('bob', address).client.echo({ payload: new Uint8Array(1) });
@@ -318,7 +318,7 @@ describe('accounts', () => {
     quotas.callsPerSecondMax = 5;
     expect(accounts.enter(peer('ann'), duplexPair()[0])).toBe(account);
     expect(account.exceeded(0)).toEqual(expect.stringContaining('its 2000 bytes a second'));
-    // This is 9,000 bytes more than it had, at the new rate, followed by a call of those five.
+    // The identity owes 9,000 bytes, which take 4,500 ms at the new rate. Then one of the five calls passes.
     expect([4400, 4600].map((nowMs) => account.refusal('a/B', nowMs) === undefined)).toEqual([false, true]);
   });
 

@@ -1,6 +1,6 @@
 /**
- * A server without `log` and `onSession` warns of the clients that it refuses, but only rarely, however many
- * there are.
+ * A server without `log` and `onSession` warns of the clients that it refuses. It warns only rarely, however
+ * many clients there are.
  */
 import { connect } from 'node:net';
 import { createServer, type ServerOptions } from 'rdma-rpc';

@@ -180,7 +180,7 @@ describe('the file of a socket', () => {
   });
 
   test('is made whatever the umask takes away', async () => {
-    // Root may enter any ends.folder, so check its permissions.
+    // Root may enter any folder, so the test checks the folder's permissions.
     let rights = -1;
     const before = process.umask(0o777);
     try {

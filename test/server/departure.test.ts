@@ -82,7 +82,7 @@ test('until a listener has done its work, the server accepts clients and calls',
     answers.push((await createClient(EchoDefinition, channel).fetch({})).text);
     await channel.close();
   });
-  // A listener may itself ask for a shutdown, which is then the same one.
+  // A listener may itself request a shutdown, which is then the same shutdown.
   server.onShutdown(() => {
     again = server.shutdown();
   });

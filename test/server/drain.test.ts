@@ -61,7 +61,7 @@ function load(channel: Channel) {
         expect(answer.number).toBe(number);
       } catch (error) {
         errors.push(error);
-        // A call that fails at once would leave no iteration to the event loop.
+        // A call that fails at once would otherwise leave no time to the event loop.
         await new Promise((resolve) => setImmediate(resolve));
       }
       ++state.settled;

@@ -14,7 +14,7 @@ function pair(): [PortDuplex, PortDuplex] {
   const { port1, port2 } = new MessageChannel();
   return [new PortDuplex(port1), new PortDuplex(port2)];
 }
-/** Do not iterate, because that would also destroy the other direction. */
+/** This does not iterate over the stream, because that would also destroy the other direction. */
 function all(duplex: PortDuplex): Promise<Buffer> {
   const chunks: Buffer[] = [];
   duplex.on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -18,7 +18,7 @@ setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
 /**
- * Starts a server with these handlers that has got a request with a large value. `held` says whether the
+ * Starts a server with these handlers that has received a request with a large value. `held` says whether the
  * request's memory is held.
  */
 function asked(

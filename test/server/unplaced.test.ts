@@ -117,8 +117,8 @@ test('no connection waits for ever, and their number is limited', async () => {
   connect();
   await settled();
   expect(refused.join()).toMatch(/1024 connections wait/);
-  // A few suffice for the rest, because a thousand timers that a test moves take half a minute on a busy
-  // machine.
+  // A few connections suffice from here on, because a thousand timers that a test moves take half a minute on
+  // a busy machine.
   for (const socket of waiting.slice(3)) socket.destroy();
   await settled();
   expect(unplaced.size).toBe(3);

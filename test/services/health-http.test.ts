@@ -75,7 +75,7 @@ test.each([
   const open = new Set<Socket>();
   let closed = 0;
   let holding = true;
-  // Each reconnects when it is closed, as an attacker would.
+  // Each client reconnects when it is closed, as an attacker would.
   const hold = (): void => {
     const socket = connect(port, '127.0.0.1', () => socket.write(text));
     socket.on('error', () => undefined).resume();

@@ -187,7 +187,7 @@ await Promise.all([
     }),
   ),
   hasty(async (timeoutMs, signal) => {
-    // Keep it, as an application may do, until it is garbage.
+    // The message is kept, as an application may do, until it is garbage.
     if (spare === undefined || spare.released) spare = allocBuffer(options.bytes + 64, channel);
     const into = spare;
     try {

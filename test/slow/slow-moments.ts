@@ -1,6 +1,6 @@
 /**
- * Starts a client process with mixed traffic for a server process, and makes one of them slow meanwhile. The
- * suites of slow moments use it.
+ * Starts a client process with mixed traffic for a server process, and makes one of them slow during the
+ * traffic. The suites of slow moments use it.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';

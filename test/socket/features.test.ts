@@ -209,7 +209,7 @@ test('connections leave nothing behind', async () => {
   const before = stats('shm').arenaLeasedBytes;
   await batch(2_000);
   await settled();
-  // Memory of earlier tests in this process may be given back meanwhile.
+  // Memory of earlier tests in this process may be released during this test.
   expect(stats('shm').arenaLeasedBytes).toBeLessThanOrEqual(before);
   await channel.close();
   await sockets[Symbol.asyncDispose]();

@@ -19,7 +19,10 @@ const pattern = Buffer.alloc(100_000, 'kill');
 
 export type Library = 'node:net' | 'ours';
 
-/** Puts something between clients and the server at this address. Resolves with where clients connect to. */
+/**
+ * Puts a relay between clients and the server at this address. Resolves to the address to which clients
+ * connect.
+ */
 export type Through = (server: string) => Promise<{ readonly address: string; close(): Promise<void> }>;
 
 const nothing: Through = (address) => Promise.resolve({ address, close: () => Promise.resolve() });

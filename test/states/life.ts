@@ -163,7 +163,7 @@ export class Life {
   async end(): Promise<string[]> {
     await this.#stopServing();
     const before = this.world.books().map((fault) => `after the calls: ${fault}`);
-    // Every call slot and credit is free again, because more calls than fit at once go through.
+    // Makes more calls than fit at once. They go through only if every call slot and credit is free again.
     const names = Object.keys(this.kinds).filter((name) => !name.startsWith('reverse'));
     for (let i = 0; i < 2 * limits.inflightMax; ++i) this.start(this.random.pick(names), 'none', 0);
     await this.goOn();

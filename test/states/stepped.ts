@@ -141,7 +141,7 @@ export class SteppedWorld {
     return socket;
   }
 
-  /** Returns whether an event was carried out. On TCP this number is unknown. */
+  /** Returns whether an event was carried out: always false on TCP, whose events are the kernel's. */
   #step(): boolean {
     return this.#fabric === 'sim' && this.#context.native.stepSim();
   }

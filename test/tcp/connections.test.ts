@@ -133,7 +133,7 @@ describe('devices in between', () => {
       /no answer within 2000 ms \(option connectTimeoutMs of the channel\): .+ data \(tcp\)$/,
     ],
   ])(
-    'one that passes on the control connection alone: the error says so, in the time of %s',
+    'a proxy that passes on the sideband connection alone: the error says so, in the time of %s',
     async (_, options, text) => {
       const port = portOf((await serve()).address);
       const between = proxy(
@@ -144,7 +144,7 @@ describe('devices in between', () => {
       );
       const channel = open(await between.listen(), { fabric: 'tcp', ...options });
       const { message } = await caught(channel.ready());
-      expect(message).toContain('the control connection was made, but none for data');
+      expect(message).toContain('the sideband connection was made, but none for data');
       expect(message).toMatch(text);
     },
   );

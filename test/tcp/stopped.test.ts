@@ -46,7 +46,9 @@ async function serve(options: ServerOptions = {}) {
   const channel = createChannel(address, { fabric: 'tcp' });
   closing.push(() => channel.close());
   const client = createClient(EchoDefinition, channel);
-  /** Release the lease at once, because the garbage collector would release it in the middle of the count. */
+  /**
+   * The lease is released at once, because the garbage collector would release it in the middle of the count.
+   */
   const fetched = async (number: number): Promise<number> => {
     const reply = await client.fetch({ number });
     const { byteLength } = reply.payload;

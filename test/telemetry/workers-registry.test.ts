@@ -31,7 +31,7 @@ function groupOf(...threads: Thread[]) {
           .filter((each) => !silent.has(each))
           .map(
             async ({ threadId, registry }): Promise<ThreadMetrics> =>
-              // Copy the metrics as they cross from one thread to another.
+              // Copies the metrics in the way in which they are copied from one thread to another.
               structuredClone({ threadId, metrics: await registry.getMetricsAsJSON() }),
           ),
       ),

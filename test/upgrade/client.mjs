@@ -22,7 +22,10 @@ const channel = createChannel(address, { ...JSON.parse(options), log: (line) => 
 const client = createClient(UpgradeDefinition, channel, { '*': { timeoutMs } });
 let lastNumber = 0;
 
-/** Returns different bytes for each number, without a pattern that a lost or repeated block would keep. */
+/**
+ * Returns different bytes for each number, without a pattern in which a lost or repeated block would go
+ * unnoticed.
+ */
 function parcel(bytes) {
   const number = ++lastNumber;
   const data = Buffer.allocUnsafe(bytes);

@@ -83,7 +83,10 @@ function expected(check, { secondSession }) {
 const otherShm = (one, other) =>
   new RegExp(`version ${one} .*version ${other}\\b.*use the same rdma-rpc release on both sides`);
 
-/** Runs one pair over one way. Calls `report` with each check and with why it has failed, or undefined. */
+/**
+ * Runs one pair of builds over one fabric. Calls `report` with each check, and with the reason why the check
+ * has failed, or undefined.
+ */
 async function pair(name, way, { client, server: serving, agreed }, report) {
   const what = `${name}: client of ${client.name}, server of ${serving.name}`;
   const listening = await server(serving, at[way.place](`upgrade-${process.pid}.sock`), way.options);

@@ -15,7 +15,7 @@ let calls = 0;
 const server = createServer({ ...JSON.parse(options), log: (line) => console.error(line) });
 const peers = peersOf(server);
 
-/** Keep a copy, because the memory of a request belongs to its caller again when the handler has ended. */
+/** A copy is kept, because the memory of a request belongs to its caller again when the handler has ended. */
 const leave = ({ number, data }) => void left.set(number, Buffer.from(data));
 
 server.add(UpgradeDefinition, {

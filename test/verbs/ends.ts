@@ -28,7 +28,7 @@ export const allRights = Access.localWrite | Access.remoteRead | Access.remoteWr
 export type Fabric = 'sim' | 'shm' | 'tcp';
 export const fabrics: readonly Fabric[] = ['sim', 'shm', 'tcp'];
 
-/** Opens an end on a device of software, or on an RDMA device by its name. */
+/** Opens an end on a software device, or on an RDMA device by its name. */
 export function openEnd(
   fabric: string,
   role: 'connect' | 'accept',
@@ -104,7 +104,7 @@ export async function take(cq: CompletionQueue, count: number, other?: Completio
   return seen;
 }
 
-/** Posts `count` receives of `bytes` each, one behind the other in the end's memory. */
+/** Posts `count` receives of `bytes` each, one after another in the end's memory. */
 export function postReceives(end: End, count: number, bytes = 64): void {
   const batch = new RecvBatch(count);
   for (let i = 0; i < count; ++i) batch.recv(i, end.mr, i * bytes, bytes);

@@ -26,7 +26,7 @@ export interface Subject {
 interface OperationResult {
   readonly test: TestName;
   readonly rows: readonly Row[];
-  /** Why the operation has no results; empty when it has. */
+  /** The reason why the operation has no results; empty when it has results. */
   readonly whyNot: string;
 }
 
@@ -68,7 +68,7 @@ function planOf(test: TestName, { sizes, iterations }: SelfTestOptions): Plan {
     postList: 1,
     bidirectional: false,
     validate: true,
-    // With events, the two sides do not need a processor each. write_lat has no events, so it polls.
+    // With events, two sides can share one processor. write_lat has no events, so it polls.
     events: test !== 'write_lat',
     sharedReceives: false,
     manager: false,
@@ -77,7 +77,7 @@ function planOf(test: TestName, { sizes, iterations }: SelfTestOptions): Plan {
   };
 }
 
-/** Rejects after the limit. Work that is still running then goes on until the process ends. */
+/** Rejects after the limit. Work that is still running then continues until the process ends. */
 function within<T>(limitMs: number, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no result within ${limitMs / 1000} s`)), limitMs);

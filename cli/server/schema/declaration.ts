@@ -168,7 +168,7 @@ function label({ proto, parent, kind, ...field }: AnyField): string {
 function defaultText({ type, defaultValue }: AnyField['proto']): string {
   if (type === Type.STRING) return JSON.stringify(defaultValue);
   if (type !== Type.BYTES) return defaultValue;
-  // The descriptor contains escaped bytes, but quotes among them may be unescaped.
+  // The descriptor contains escaped bytes, but quotes within them may be unescaped.
   const bytes = bytesOfQuoted(defaultValue, 'replaced');
   return typeof bytes === 'string' ? '""' : quoteBytes(bytes);
 }

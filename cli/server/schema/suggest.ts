@@ -37,7 +37,7 @@ function likely(unknown: string, candidates: readonly string[]): string {
   const whole = suggestion(unknown, candidates);
   if (whole !== '' || sameLast.length === 0) {
     if (whole !== '' || unknown.includes('.')) return whole;
-    // The package may be missing while a letter is also wrong.
+    // The package may be missing in addition to a wrong letter.
     const short = suggestion(unknown, candidates.map(lastOf));
     const meant = candidates.find((each) => short === `; did you mean ${lastOf(each)}?`);
     return meant === undefined ? '' : `; did you mean ${meant}?`;

@@ -65,7 +65,7 @@ export function emitCreate(message: Message, scope: FileScope): string {
   const parameter = message.fields.some(({ presence }) => presence === 'required')
     ? `Partial<${message.init}>`
     : message.init;
-  // Count the characters of the TypeScript form, so that both targets have the same line breaks.
+  // Counts the characters of the TypeScript form, so that both targets have the same line breaks.
   const types = 'function (:  = {}):  {'.length + parameter.length + type.length;
   const init = braced(pattern, types + scope.call(message, 'create').length, '');
   const head = scope.headOf(

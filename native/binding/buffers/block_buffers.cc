@@ -15,8 +15,8 @@ BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collec
       self_(std::make_shared<BlockBuffers*>(this)),
       young_(arena.largest()),
       counted_(arena.largest()) {
-  // If only the finalizer of an object is called, the end of the old ArrayBuffer would be mistaken for the
-  // end of the memory.
+  // With the finalizer of the object alone, the end of the old ArrayBuffer would be mistaken for the end of
+  // the memory.
   if (finalizer_of_ == Collected::object) return;
   const Napi::Value transfer =
       env.Global().Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>().Get("transfer");
@@ -55,7 +55,7 @@ void BlockBuffers::make_weak(memory::BlockId block, Entry& entry) {
   young_.lent(arena_.at(block).capacity);
 }
 
-/// Called when JS no longer has the buffer, although the lease has not been returned.
+/// Called when JS no longer has the buffer and the lease has not been returned.
 void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
   const memory::Block* memory = arena_.known(block);
   if (std::exchange(entry.weak, false) && memory != nullptr) young_.collected(memory->capacity);
@@ -64,8 +64,8 @@ void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
 Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   const memory::Block& memory = arena_.at(block);
   const bool of_memory = finalizer_of_ == Collected::memory;
-  // If only the finalizer of an object is called, V8 gives no sign when it stops counting the memory, so the
-  // memory is not counted here.
+  // With the finalizer of the object alone, V8 gives no sign when it stops counting the memory, so the memory
+  // is not counted here.
   auto link = std::make_unique<Link>(Link{self_, block, of_memory ? memory.capacity : 0, 0, nullptr});
   napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
@@ -138,8 +138,8 @@ void BlockBuffers::give_back(memory::BlockId block, Entry& entry) {
 }
 
 /// Takes one of JS's references to the block. Returns null when JS has no reference, or when the application
-/// has transferred the buffer; in the second case the reference now belongs to the stray. Sets `value` to the
-/// block's buffer, or to null when it has none. Needs a handle scope.
+/// has transferred the buffer. In the second case, the reference now belongs to the stray. Sets `value` to
+/// the block's buffer, or to null when it has none. Needs a handle scope.
 BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value* value) {
   const auto found = entries_.find(block);
   if (found == entries_.end() || found->second.js_references == 0) return nullptr;
@@ -158,7 +158,7 @@ BlockBuffers::Entry* BlockBuffers::unreference(memory::BlockId block, napi_value
   return nullptr;
 }
 
-/// Returns the buffer. Returns null when the block has no buffer, or when the buffer has been collected.
+/// Returns the buffer. Returns null when the block has no buffer, or when its buffer has been collected.
 /// Needs a handle scope.
 napi_value BlockBuffers::value_of(const Entry& entry) const {
   napi_value value = nullptr;
@@ -175,7 +175,7 @@ bool BlockBuffers::is_transferred(napi_value value) const {
 
 /// Called by finalizers. Returns whether another thread may read the memory. This is true when the thread is
 /// ending and the buffer is gone or was transferred. (The end of a thread runs all finalizers, even those of
-/// memory that another thread has.)
+/// memory that another thread has received.)
 bool BlockBuffers::outlives_thread(const Entry& entry) const {
   // Without transfer(), all buffers are already detached (see make()), and none can be sent to another
   // thread.
@@ -192,8 +192,8 @@ bool BlockBuffers::transferred(const Entry& entry) const {
   return is_transferred(value_of(entry));
 }
 
-/// Turns the block's buffer into a stray; the next buffer of the block will be a new one. The caller sets how
-/// many references the stray has.
+/// Turns the block's buffer into a stray. The block's next buffer will be a new one. The caller sets how many
+/// references the stray has.
 BlockBuffers::Link* BlockBuffers::make_stray(Entry& entry) {
   napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
   Link* link = std::exchange(entry.link, nullptr);
@@ -220,8 +220,8 @@ void BlockBuffers::finalize(napi_env, void*, void* hint) {
 void BlockBuffers::collected(Link& link) {
   uncount(link);
   if (strays_.erase(&link) != 0) {
-    // If only the finalizer of an object is called, the buffer to which the memory was transferred may still
-    // use it.
+    // With the finalizer of the object alone, the buffer to which the memory was transferred may still use
+    // the memory.
     if (finalizer_of_ == Collected::object) return;
     if (const Napi::HandleScope scope(env_); thread_ends(env_)) return keep_for_ever(link);
     for (std::uint32_t i = 0; i < link.references; ++i) arena_.release(link.block);
@@ -265,7 +265,7 @@ void BlockBuffers::drop(Entry& entry) {
   napi_delete_reference(env_, std::exchange(entry.buffer, nullptr));
 }
 
-/// Changes the external memory that V8 counts by this many bytes.
+/// Changes the amount of external memory that V8 counts by this number of bytes.
 void BlockBuffers::count(std::int64_t change) {
   std::int64_t now = 0;
   if (change != 0) napi_adjust_external_memory(env_, change, &now);

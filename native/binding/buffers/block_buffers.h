@@ -1,18 +1,18 @@
 // The ArrayBuffers of arena blocks. A block has at most one ArrayBuffer of its memory, made when JS first
-// asks for it. While an application holds a lease, the reference here is weak: when the last view has been
-// collected, the lease counts as returned. While the runtime holds a block by its number, as it does for the
-// messages that it encodes, the reference is strong, because the number outlives the views. If the collection
-// of the views returned such a block, the runtime would later release it a second time, while its next holder
-// uses it. Owned by NativeContext, on the JS thread.
+// asks for it. While an application holds a lease, the reference to the buffer is weak: when the last view
+// has been collected, the lease counts as returned. While the runtime holds a block by its number, as it does
+// for the messages that it encodes, the reference is strong, because the number is used longer than the
+// views. If the collection of the views returned such a block, the runtime would later release the block a
+// second time, while the next holder uses it. Owned by NativeContext, on the JS thread.
 //
 // When the application returns a lease, all views of its ArrayBuffer become empty, so that no view ever shows
 // the next contents of the block. The memory moves to a new ArrayBuffer (ArrayBuffer.prototype.transfer),
 // which the next lease of the block gets. This takes 0.7 us; detaching one buffer and making another takes 2
 // to 3 us. Buffers that only the runtime has seen are kept as they are.
 //
-// An application may transfer such a buffer (`transfer()`, a byte stream). Its memory then belongs to another
-// ArrayBuffer, which is not known here. Such a buffer is called a stray. Its memory is reused or unmapped
-// only after the JS engine has said that it is free.
+// An application may transfer such a buffer (`transfer()`, a byte stream). The buffer's memory then belongs
+// to another ArrayBuffer, which is not known here. Such a buffer is called a stray. The memory of a stray is
+// reused or unmapped only after the JS engine has reported that the memory is free.
 #pragma once
 
 #include <napi.h>
@@ -30,8 +30,8 @@
 namespace rdma_rpc::binding {
 
 /// The finalizer that reports that a buffer was collected. The finalizer of the memory also covers buffers
-/// that were transferred to another thread. Deno does not call that one, so the finalizer of the object is
-/// used there.
+/// that were transferred to another thread. Deno does not call the finalizer of the memory, so the finalizer
+/// of the object is used there.
 enum class Collected { memory, object };
 
 /// The way in which JS holds a block: by its ArrayBuffer, which an application may drop without notice, or by
@@ -50,7 +50,7 @@ class BlockBuffers {
     if (lent.js_references++ == 0) lent.by_number = held_by == HeldBy::number;
   }
   /// Releases a reference of JS whose buffer the application has not seen; the next lease gets the same
-  /// buffer. Ignores blocks that JS does not hold.
+  /// buffer. Calls for blocks that JS does not hold are ignored.
   void release(memory::BlockId block) { release(block, &memory::Arena::release); }
   /// Releases a reference to a block that was never used, see Arena::release_unused().
   void discard(memory::BlockId block) { release(block, &memory::Arena::release_unused); }
@@ -66,7 +66,7 @@ class BlockBuffers {
   /// Releases all buffers without detaching them. Called at the end of the thread, when no JS code can read
   /// them.
   void forget();
-  /// Returns true when a collection could free memory: JS holds buffers that the application may have
+  /// Returns true when a collection could free memory, because JS holds buffers that the application may have
   /// dropped.
   bool collectable() const;
   /// Called after a collected buffer has released its block.
@@ -78,7 +78,7 @@ class BlockBuffers {
   void rest() { count(counted_.rest()); }
 
  private:
-  /// Belongs to one buffer. The buffer's finalizer deletes the link, possibly long after this object is
+  /// The data of one buffer. The buffer's finalizer deletes the link, possibly long after this object is
   /// destroyed.
   struct Link {
     std::weak_ptr<BlockBuffers*> owner;

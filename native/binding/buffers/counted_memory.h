@@ -1,14 +1,14 @@
 // Smooths the amount of arena memory that V8 counts. V8 adds the size of each ArrayBuffer to the external
 // memory of its heap, and subtracts it when the buffer is collected. It begins a full collection when the sum
-// has grown by about 30 MiB since the last one. But the memory of a returned lease stays in the arena and is
-// lent again, so memory does not really grow in a program that drops received messages. Yet 4 s of 1 MiB
-// responses caused 50 to 70 full collections, which took more time than the responses. Therefore returned
-// memory stays counted until the arena lends it again: V8 sees the maximum lent at one time instead of a
-// sawtooth.
+// has grown by about 30 MiB since the last one. However, the memory of a returned lease stays in the arena
+// and is lent again. Therefore memory does not really grow in a program that drops received messages.
+// Nevertheless, 4 s of 1 MiB responses caused 50 to 70 full collections, which took more time than the
+// responses. Therefore returned memory stays counted until the arena lends it again. V8 sees the maximum that
+// is lent at one time, instead of a sawtooth.
 //
 // This class only subtracts amounts that it has added before, so V8's count never falls below the amount that
-// V8 itself has added. If the count fell below, Node 24 and later would abort the process, even when an
-// environment is ending. Owned by BlockBuffers, which passes each change to V8; on the JS thread.
+// V8 itself has added. If V8's count became lower than that, Node 24 and later would abort the process, even
+// when an environment is ending. Owned by BlockBuffers, which passes each change to V8, on the JS thread.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ namespace rdma_rpc::binding {
 class CountedMemory {
  public:
   /// Up to this fraction (1/n) of the arena stays counted. Only full collections find old leases that were
-  /// dropped, so V8 must see memory beyond this limit as growth, or such leases would fill the arena.
+  /// dropped. V8 must see memory beyond this limit as growth, because otherwise such leases would fill the
+  /// arena.
   static constexpr std::size_t kArenaShare = 4;
 
   explicit CountedMemory(std::size_t arena_bytes) : most_(arena_bytes / kArenaShare) {}

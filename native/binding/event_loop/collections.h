@@ -1,9 +1,9 @@
-// Decides when V8 is made to collect. Two tasks need collections: calls may wait for arena memory that only
-// uncollected buffers hold, and streams may have been dropped without being ended
+// Decides when V8 is made to collect. Collections are needed for two reasons. Calls may wait for arena memory
+// that only uncollected buffers hold, and streams may have been dropped without being ended
 // (runtime/adapters/connect/abandoned.ts). Each such collection is a full one. The larger the heap is, the
 // longer the collection stops the thread. A peer can cause collections by making calls wait. Therefore all
-// collections of a thread, for all contexts and both reasons together, get one fixed share of its time.
-// Called by the pumps and, through the addon, by JS, on the JS thread.
+// collections of a thread, for all contexts and for both reasons together, get one fixed share of the
+// thread's time. Called by the pumps and, through the addon, by JS, on the JS thread.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class Collections {
     waits_ = waits;
     return waits && now_ns >= std::max(next_ns_, budget_->next_ns());
   }
-  /// Called when a collection was due. `collected` says whether the collection took place between these two
+  /// Called when a collection was due. `collected` is true when the collection took place between these two
   /// times. If not, it was skipped because it would have found nothing.
   void done(bool collected, std::uint64_t began_ns, std::uint64_t ended_ns) {
     next_ns_ = ended_ns + CollectionBudget::kPauseMinNs;

@@ -14,7 +14,7 @@ namespace rdma_rpc::binding {
 
 class EventLoop {
  public:
-  /// The pump. Its functions are called on the JS thread, never one inside another, and not after stop().
+  /// The pump. Its functions are called on the JS thread, never one inside another, and never after stop().
   class Listener {
    public:
     virtual void turn() = 0;
@@ -37,8 +37,8 @@ class EventLoop {
   /// Stops, and stops using the descriptor at once. `then` runs in a later iteration and may destroy this
   /// object.
   virtual void close(std::function<void()> then) = 0;
-  /// Returns true when code behind a promise that a callback resolves runs only after the turn. If so, a turn
-  /// is limited to one batch.
+  /// Returns true when code that waits for a promise which a callback resolves runs only after the turn. If
+  /// so, a turn is limited to one batch.
   virtual bool promises_wait_for_turn() const = 0;
 };
 

@@ -9,8 +9,8 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// Time for which the pump spins after traffic. Spinning is worth at most the cost of a wake-up: 2 us on one
-/// CPU, tens of us across CPUs of a virtual machine.
+/// Time for which the pump spins after traffic. The gain of spinning is at most the cost of a wake-up: 2 us
+/// on one CPU, tens of us across CPUs of a virtual machine.
 constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
 /// Time for which the pump polls in native code before it returns to the event loop. One iteration of the
 /// event loop costs 0.3 us.
@@ -18,7 +18,7 @@ constexpr std::uint64_t kSpinPerTurnNs = 5'000;
 /// Number of polls for each reading of the clock, which costs more than a poll that finds nothing.
 constexpr std::uint32_t kPollsPerClock = 8;
 // The following intervals are for work that no completion announces. For timeouts of cancelled calls, and of
-/// calls that wait for memory.
+/// calls that wait for memory
 constexpr std::uint64_t kTickMs = 5;
 /// Interval at which time limits of peers are checked while calls wait for these peers.
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
@@ -121,8 +121,8 @@ bool Pump::work(std::uint64_t now_ns) {
   return events != 0 || more;
 }
 
-/// Works while there is something to do, then polls for a while, because most responses arrive within the
-/// time that one iteration of the event loop takes. Returns true when it has done some work.
+/// Works while there is something to do, then polls for a while. Most responses arrive within the time that
+/// one iteration of the event loop takes. Returns true when it has done some work.
 bool Pump::work_and_spin() {
   const bool spins = polling_ != Polling::event;
   bool traffic = false;
@@ -130,8 +130,8 @@ bool Pump::work_and_spin() {
   std::uint64_t now = monotonic_ns();
   if (turn_ended_ns_ != 0) note_lag(now - turn_ended_ns_);
   context_->page().turn(now, true);
-  // The time is measured from the end of the last turn, even if the pump has slept since, because a thread
-  // that is busy elsewhere wakes late.
+  // The time is measured from the end of the last turn, even if the pump has slept since then, because a
+  // thread that is busy with other work wakes late.
   const std::uint64_t turn_ends = now + turn_max_ns(now - std::min(now, left_ns_));
   std::uint64_t spin_ends = now + kSpinPerTurnNs;
   while (now < turn_ends) {
@@ -165,7 +165,7 @@ void Pump::turn() {
   }
   run_periodic(now);
   if (polling_ == Polling::busy) return;
-  // When the peer needs this CPU, sleeping is the fastest way to get its response.
+  // When the peer needs this CPU, sleeping is the fastest way to get the peer's response.
   const bool sleeps = polling_ == Polling::event || context_->cq().peer_shares_cpu();
   if (sleeps || now - last_traffic_ns_ >= kSpinAfterTrafficNs) sleep();
 }

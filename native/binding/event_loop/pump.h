@@ -29,7 +29,7 @@ class Pump final : private EventLoop::Listener {
  public:
   /// `deliver(count, now_ns)` enters JS with this number of events; `now_ns` is about the time at which they
   /// occurred. `deliver` returns false when JS cannot run any more. `collect` is called from time to time
-  /// while calls wait for arena memory. `collect` returns false when there was nothing to collect.
+  /// while calls wait for arena memory. `collect` returns false when it had nothing to collect.
   Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t, std::uint64_t)> deliver,
        std::function<bool()> collect);
   /// Sets a function that publishes the counters. It is called at most every 100 ms, after some work was

@@ -1,8 +1,8 @@
 // The async context in which native code enters JS. It is the root context, which belongs to no caller, so
-// that it has no store of an AsyncLocalStorage. A context of our own (napi_async_init) would keep the stores
-// of the caller for whom it was made, show them to every later call, and keep them in memory as long as it
-// exists. Used by the engine for each batch of events and by the runtime for its own root scope
-// (runtime/core/scopes.ts), on the JS thread.
+// that it has no store of an AsyncLocalStorage. A context of our own (napi_async_init) would have three
+// faults: it would keep the stores of the caller for whom it was made, show them to every later call, and
+// keep them in memory as long as it exists. Used on the JS thread: by the engine for each batch of events,
+// and by the runtime for its own root scope (runtime/core/scopes.ts).
 #pragma once
 
 #include <napi.h>

@@ -128,7 +128,7 @@ bool WaitThread::post() {
 // --- on the JS thread
 
 void WaitThread::arrived() {
-  posted_ = false;  // first, so that a descriptor that becomes ready from here on is posted again
+  posted_ = false;  // This comes first, so that a descriptor that becomes ready from here on is posted again.
   const bool readable = readable_.exchange(false);
   const bool ticked = ticked_.exchange(false);
   if (stopped_) return;
@@ -150,7 +150,7 @@ void WaitThread::came_round() {
 }
 
 /// Continues by setImmediate() instead of posting. A call that is posted while a thread-safe function runs is
-/// executed at once, up to a thousand times, before the loop serves its sockets again.
+/// executed at once. This may repeat up to a thousand times before the loop serves its sockets again.
 void WaitThread::go_on() {
   if (stopped_ || !spinning_ || immediate_) return;
   const Napi::HandleScope scope(env_);
@@ -205,8 +205,8 @@ void WaitThread::close(std::function<void()> then) {
   napi_release_threadsafe_function(function_, napi_tsfn_abort);
 }
 
-/// From here on nothing calls this object. The end of the environment may call this function before close()
-/// does.
+/// From here on nothing calls this object. The end of the environment may call this function earlier than
+/// close() does.
 void WaitThread::released() {
   stop();
   released_ = true;

@@ -54,8 +54,8 @@ GatherEntriesRead read_gather_entries(Napi::Env env, Napi::Value values, Napi::V
   const std::uint32_t count = values.As<Napi::Array>().Length();
   gather_entries.reserve(count);
   for (std::uint32_t i = 0; i < count; ++i) {
-    // This function uses plain Node-API. In a thread that is being terminated reading an element fails, and
-    // node-addon-api would abort the process because it cannot create the error.
+    // This function uses plain Node-API. In a thread that is being terminated, reading an element fails.
+    // node-addon-api would then abort the process, because it cannot create the error.
     napi_value value = nullptr, key = nullptr, buffer = nullptr;
     napi_typedarray_type type;
     std::size_t bytes = 0, offset = 0;

@@ -21,8 +21,8 @@ session::BulkSubmission read_submission(const Napi::CallbackInfo& info);
 /// of them lies outside of every block.
 GatherEntriesRead read_gather_entries(Engine& engine, std::uint32_t count,
                                       std::vector<session::GivenGatherEntry>& gather_entries);
-/// Reads gather entries from `values`, an array of Uint8Arrays, and `keys`, an array of as many numbers.
-/// Returns `no_bytes` when a value is not a Uint8Array.
+/// Reads gather entries from `values`, an array of Uint8Arrays, and from `keys`, an array of the same length
+/// with numbers. Returns `no_bytes` when a value is not a Uint8Array.
 GatherEntriesRead read_gather_entries(Napi::Env env, Napi::Value values, Napi::Value keys, Engine& engine,
                                       std::vector<session::GivenGatherEntry>& gather_entries);
 

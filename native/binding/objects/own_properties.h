@@ -8,7 +8,7 @@
 namespace rdma_rpc::binding {
 
 /// Defines a property like one in an object literal. When a dozen properties are set one by one, V8 stores
-/// the object as a hash table, and JS then needs a call to read a property.
+/// the object as a hash table, and JS then needs a call for each read of a property.
 template <class Value>
 void give(const Napi::Object& self, const char* name, Value value) {
   self.DefineProperty(
@@ -27,9 +27,9 @@ Napi::Value call_method(const Napi::CallbackInfo& info) {
   }
 }
 
-/// Defines a method of this object only. A method of the class would find its owner through a private
-/// property of `this`, by a call of V8 that costs as much as the rest of entering native code. `owner` must
-/// live as long as `self`, which the function keeps alive.
+/// Defines a method of this object only. A method of the class would find its owner through a private property
+/// of `this`. Reading that property is a call of V8 that costs as much as the rest of entering native code.
+/// `owner` must live as long as `self`, which the function keeps alive.
 template <auto method, class Owner>
 void give_method(const Napi::Object& self, const char* name, Owner* owner) {
   const auto function = Napi::Function::New<&call_method<method, Owner>>(self.Env(), name, owner);

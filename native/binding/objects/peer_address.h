@@ -1,5 +1,5 @@
-// Converts addresses of queue pairs between JS and native code: a peer's for connectSession(), and our own.
-// On the JS thread.
+// Converts addresses of queue pairs between JS and native code: the address of a peer for connectSession(),
+// and our own. On the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -14,8 +14,8 @@
 namespace rdma_rpc::binding {
 
 /// Reads the address of the peer from the bytes in info[1]. When info[2] and info[3] are given, the peer is
-/// reached at this host and port; when only info[2] is given, at the unix socket with this path. Returns an
-/// empty address and `why` on failure.
+/// reached at this host and port. When only info[2] is given, the peer is reached at the unix socket with
+/// this path. Returns an empty address and `why` on failure.
 std::vector<std::byte> read_peer_address(const Napi::CallbackInfo& info, std::string* why);
 
 /// Returns our address, for the peer.

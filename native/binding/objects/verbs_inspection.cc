@@ -50,8 +50,8 @@ Napi::Value verbs_watch(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const std::string device = info[0].ToString().Utf8Value();
   std::string error;
-  // The watch is shared, because the functions below are copied. It closes the device when the last of them
-  // is collected.
+  // The watch is shared, because the functions below are copied. The object closes the device when the last
+  // of them is collected.
   auto watch =
       std::make_shared<std::unique_ptr<fabric::VerbsWatch>>(fabric::watch_verbs_device(device, &error));
   if (*watch == nullptr) {

@@ -41,7 +41,7 @@ Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
   auto result = Napi::Object::New(env);
   result.Set("name", given.name);
   result.Set("transport", given.transport);
-  // Nothing is known of a device that was not tried out.
+  // Nothing is known about a device that was not tried.
   const bool tried = !given.capabilities.name.empty();
   const std::string unfit =
       given.why_not.empty() && tried ? session::Session::why_unfit(given.capabilities) : std::string();
@@ -62,7 +62,7 @@ Napi::Object capabilities_object(Napi::Env env, const fabric::Capabilities& give
   result.Set("maxSrqWr", given.max_srq_wr);
   result.Set("maxRdAtomic", given.max_rd_atomic);
   result.Set("maxMsgBytes", static_cast<double>(given.max_msg_bytes));
-  // On a fabric without a limit of its own for WRITEs, the limit of messages applies.
+  // On a fabric without a separate limit for WRITEs, the limit of messages applies.
   result.Set("maxWriteBytes",
              static_cast<double>(std::min<std::uint64_t>(given.max_write_bytes, given.max_msg_bytes)));
   result.Set("segmentedBytes", given.segmented_bytes);

@@ -30,7 +30,8 @@ inline Napi::Value told(Napi::Env env, const checked::Refusal& refusal) {
 
 inline checked::Refusal closed() { return checked::refuse(checked::Cause::closed, "it was closed"); }
 
-/// Returns the rows of a Float64Array, or fewer than `count` rows when the array has been detached.
+/// Returns the rows of a Float64Array. When the array has been detached, the result has fewer than `count`
+/// rows.
 inline std::span<double> rows_of(const Napi::Value& value) {
   double* data = nullptr;
   std::size_t length = 0;

@@ -11,7 +11,7 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// Returns the simulated world for these options. The simulated devices of a thread that were opened with the
+/// Returns the simulated world for these options. All simulated devices of a thread that were opened with the
 /// same options are in one world, so that their queue pairs can connect to each other. A world ends with its
 /// last device.
 std::shared_ptr<fabric::SimWorld> world_of_thread(const OpenOptions& given) {

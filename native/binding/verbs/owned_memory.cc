@@ -6,7 +6,7 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// The blocks of this thread by their address.
+/// The blocks of this thread, by their addresses.
 std::map<const std::byte*, std::weak_ptr<OwnedBlock>>& blocks_of_thread() {
   thread_local std::map<const std::byte*, std::weak_ptr<OwnedBlock>> blocks;
   return blocks;
@@ -95,7 +95,7 @@ std::shared_ptr<OwnedBlock> find_owned(const void* data, std::size_t bytes) {
 Napi::Value buffer_of(Napi::Env env, const std::shared_ptr<OwnedBlock>& block) {
   const auto shown = std::make_shared<Shown>(Shown{.block = block});
   // When a thread ends, engines run the finalizers either in the order in which the buffers were made, or in
-  // reverse order. In both cases one of the two sentinels comes before the buffer.
+  // the reverse order. In both cases one of the two sentinels comes before the buffer.
   add_sentinel(env, shown, &shown->sentinels[0]);
   const napi_value buffer = external(env, block->data, block->size, finalize, shown);
   if (buffer == nullptr) return {};

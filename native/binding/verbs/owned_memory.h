@@ -1,12 +1,12 @@
 // Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped as long
 // as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer with
 // transfer() or structuredClone(); that buffer is unknown here. Node calls the finalizer when the last of
-// these buffers is collected. One list per JS thread, used by VerbsHost on that thread.
+// these buffers is collected. Each JS thread has one list, which VerbsHost uses on that thread.
 //
 // When a thread ends, Node runs all finalizers, even if a transferred buffer is in use on another thread.
-// Before that, Node detaches the buffer that it knows. Each buffer therefore has sentinels, whose finalizers
-// check the buffer before it is detached: if it was transferred, its memory stays mapped until the process
-// ends.
+// Before that, Node detaches the buffer that it knows. Therefore each buffer has sentinels, whose finalizers
+// check the buffer before it is detached. If the buffer was transferred, its memory stays mapped until the
+// process ends.
 #pragma once
 
 #include <napi.h>
@@ -26,7 +26,7 @@ struct OwnedBlock {
   OwnedBlock(const OwnedBlock&) = delete;
   OwnedBlock& operator=(const OwnedBlock&) = delete;
 
-  // Members are destroyed in reverse order: the device forgets the memory before its pages are unmapped.
+  // Members are destroyed in reverse order, so the device forgets the memory before its pages are unmapped.
   std::byte* data;
   std::size_t size;
   std::shared_ptr<const void> pages;

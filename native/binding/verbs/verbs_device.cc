@@ -196,7 +196,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     const Refusal refusal = host_->device().alloc_mw(&made);
     return refusal.none() ? Napi::Number::New(info.Env(), made) : told(info.Env(), refusal);
   }
-  /// mwRkey(window): the key of the window's last bind; 0 before the first one.
+  /// mwRkey(window): the key of the window's last bind; 0 before the first bind.
   Napi::Value mw_rkey(const Napi::CallbackInfo& info) {
     const auto window = host_ == nullptr ? nullptr : host_->device().window(number(info, 0));
     return Napi::Number::New(info.Env(), window == nullptr ? 0 : window->rkey());
@@ -246,7 +246,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     std::memcpy(bytes.Data(), gid.data(), gid.size());
     return bytes;
   }
-  /// events(): the name of each event and the number of its queue pair, one after the other.
+  /// events(): for each event, its name and the number of its queue pair, in one list.
   Napi::Value events(const Napi::CallbackInfo& info) {
     auto result = Napi::Array::New(info.Env());
     if (host_ == nullptr) return result;
@@ -280,8 +280,8 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     if (found == nullptr) return told(info.Env(), closed());
     return own_address(info.Env(), found->on_device().local_address());
   }
-  /// connect(queue pair, address of the peer, host or path, port, initial bytes). The last three have the
-  /// meaning that they have for connectSession().
+  /// connect(queue pair, address of the peer, host or path, port, initial bytes). The last three arguments
+  /// have the same meaning as for connectSession().
   Napi::Value connect(const Napi::CallbackInfo& info) {
     checked::QueuePair* found = qp(info);
     if (found == nullptr) return told(info.Env(), closed());
@@ -355,7 +355,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     return Napi::Boolean::New(info.Env(), found != nullptr && found->drive());
   }
   /// arm(completion queue, callback, true for solicited completions only). Returns true when the callback
-  /// will be called, false when there may be completions already, or the reason why this queue cannot be
+  /// will be called, false when completions may have arrived already, or the reason why this queue cannot be
   /// waited for.
   Napi::Value arm(const Napi::CallbackInfo& info) {
     if (cq(info) == nullptr) return Napi::Boolean::New(info.Env(), false);

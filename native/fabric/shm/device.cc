@@ -41,7 +41,7 @@ bool process_vm_may_work() {
   return scope == '0' || ::geteuid() == 0;
 }
 
-/// Up to this size, two extra copies take less time than the overhead of a READ or WRITE (measured in CPU
+/// Up to this size, two extra copies take less time than a READ or WRITE costs in addition (measured in CPU
 /// time of both sides).
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 /// Up to this size, one extra copy takes less time than READs of memory that only the kernel can reach (in
@@ -132,8 +132,8 @@ std::uint32_t Device::publish(SharedMemory& memory, const PageRange& range, int 
   *free = &memory;
   const auto slot = static_cast<std::uint32_t>(free - memories_.begin());
   ++counters_.open_fds;
-  // On shm-fd a memory enters the table when peers get its descriptor, because they need not know of memory
-  // that they cannot reach.
+  // On shm-fd, a memory enters the table when peers get its descriptor, because they do not have to know of
+  // memory that they cannot reach.
   if (!options_.by_descriptors) enter(slot, range, fd);
   return slot;
 }

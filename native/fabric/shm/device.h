@@ -63,8 +63,8 @@ class Device final : public fabric::Device {
   bool show_all(ControlConnection& control) const;
   /// Returns the queue pair with this token, or null.
   QueuePair* find(const Token& token) const;
-  /// Puts the queue pairs whose peers have announced something on the lists of their completion queues. For
-  /// `order` see collect().
+  /// Puts the queue pairs that peers have announced on the lists of their completion queues. For `order` see
+  /// collect().
   void collect_announced(std::memory_order order);
   /// Null for shm-fd.
   Announcements* announcements() const {
@@ -78,9 +78,9 @@ class Device final : public fabric::Device {
   /// Returns the peer's device that the address names. Returns null when it cannot be reached; `error` says
   /// why.
   std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
-  /// Called when a queue pair to that device ends. After the last queue pair the device's tables stay mapped
-  /// until another device is left in the same way, so that a client that connects for each call finds them
-  /// mapped.
+  /// Called when a queue pair to that device ends. After the last queue pair has ended, the device's tables
+  /// stay mapped until the same happens to another device. A client that connects for each call thus finds
+  /// them mapped.
   void leave(std::shared_ptr<RemoteDevice> remote);
 
   /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go
@@ -111,7 +111,8 @@ class Device final : public fabric::Device {
   ProtectionTable table_;
   DeviceCounters counters_;
   std::vector<SharedMemory*> memories_;  ///< by slot; null when the slot is free
-  std::vector<std::uint32_t> shown_;     ///< shm-fd: slots that peers may reach, in the order of show()
+  std::vector<std::uint32_t> shown_;     ///< shm-fd: slots that peers may reach, in the order in which show()
+                                         ///< was called
   std::vector<bool> pollers_used_;
   std::vector<QueuePair*> queue_pairs_;
   std::vector<QueuePair*> by_index_;  ///< null when the index is free

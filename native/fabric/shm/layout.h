@@ -9,8 +9,8 @@
 //  - QpSegment, one per queue pair, which the receiving side owns and its one peer writes: a ring of 64-byte
 //    cells that contains messages, the list of posted receives, and the peer's in-use marker.
 //
-// Two processes can have different builds of this package. Each segment therefore begins with a magic number
-// and kShmVersion, which have the same offsets in every version: a reader of another version looks at nothing
+// Two processes can have different builds of this package. Therefore each segment begins with a magic number
+// and kShmVersion, which have the same offsets in every version. A reader of another version reads nothing
 // else. The static_assert at the end of this file fails when a size or an offset has changed.
 //
 // The owner of a segment keeps private copies of the values that it wrote, and never reads them back from the
@@ -143,9 +143,9 @@ static_assert(sizeof(AddressBlob) <= 512);
 /// send_with_imm may be sent only to owners with feature_send_with_imm.
 enum class CellKind : std::uint8_t { send = 1, send_with_inv = 2, write_with_imm = 3, send_with_imm = 4 };
 
-/// Header of a message's first cell, which is stored last. Numbers are counted from 1 and have 48 bits, so
-/// that the old content of a cell is never taken for the next message: at 10 million cells a second they last
-/// 10 months.
+/// Header of a message's first cell, which is stored last. Numbers start at 1 and have 48 bits, so that the
+/// old content of a cell is never mistaken for the next message. At 10 million cells a second, they last 10
+/// months.
 struct CellHeader {
   std::uint32_t number_low;
   std::uint16_t number_high;
@@ -186,7 +186,7 @@ inline CellHeader unpack(std::uint64_t word) {
 
 /// Data of the first cell: [key or immediate, 4 bytes, unless kind is send] [length, 4 bytes, if placed]
 /// [message data]. Each further cell begins with its own number. The number is never read. The fence only
-/// makes sure that the first bytes of the cell cannot later be taken for the number of a message.
+/// makes sure that the first bytes of the cell cannot later be mistaken for the number of a message.
 struct alignas(kCacheLine) Cell {
   LongWord header;
   std::byte data[56];
@@ -213,8 +213,8 @@ enum class SharedState : std::uint32_t {
   fault = 4,   ///< one side broke the rules (by an invalid key or cell), so the peer goes to ERR, too
 };
 
-/// Bits of QpSegment::features. Each bit stands for a value that may be written only to owners that announce
-/// the bit, or that only such owners write.
+/// Bits of QpSegment::features. Each bit stands for a value. The value may be written only to owners that
+/// announce the bit, or is written only by such owners.
 enum SharedFeature : std::uint32_t {
   feature_send_with_imm = 1u << 0,
   /// The lowest bit of Poller::sleeping is kSolicitedOnly. Older builds count their sleeps one by one, so
@@ -226,17 +226,17 @@ inline constexpr std::uint32_t kSharedFeatures = feature_send_with_imm | feature
 /// A value of QpSegment::in_use that is no key: the peer is copying a message into a posted receive.
 inline constexpr std::uint32_t kInUseReceive = 1;
 
-/// The structure is followed by PostedReceive[receive_slots] and Cell[cells]. The ring never fills up: each
-/// message needs a posted receive, the number of receives that are posted and not yet consumed is at most
-/// `receive_slots`, and the ring has kCellsPerMessageMax cells for each.
+/// The structure is followed by PostedReceive[receive_slots] and Cell[cells]. The ring never fills up. Each
+/// message needs a posted receive, the number of posted receives that are not yet consumed is at most
+/// `receive_slots`, and the ring has kCellsPerMessageMax cells for each of them.
 ///
-/// A ring epoch is one pass over the ring. Once AddressBlob::epoch_cells cells of it are used, the peer may
-/// begin a new epoch at the first cell, provided that the owner has read all earlier messages (`consumed`).
-/// The owner then looks at both the next cell and the first cell. Only one of them has the expected number. A
-/// queue pair with little traffic therefore reuses a few lines of its ring instead of using all lines in
-/// turn.
+/// A ring epoch is one pass over the ring. When AddressBlob::epoch_cells cells of the ring are used, the peer
+/// may begin a new epoch at the first cell, provided that the owner has read all earlier messages
+/// (`consumed`). The owner then looks at both the next cell and the first cell. Only one of them has the
+/// expected number. Therefore a queue pair with little traffic reuses a few lines of its ring instead of
+/// using all lines in turn.
 struct QpSegment {
-  /// The blob that local_address() returns. If a peer connects with a different blob, the peer expects
+  /// The blob that local_address() returns. If a peer connects with a different blob, either the peer expects
   /// another queue pair, or the blob was changed on the way.
   alignas(kCacheLine) AddressBlob address;
   /// Written by the owner, once. This field and the next have a cache line of their own, which therefore
@@ -246,13 +246,13 @@ struct QpSegment {
   /// peer sets the bit of this queue pair after it has published a message.
   Word announce;
   /// The features that the owner supports beyond kShmVersion. It writes them before it sends its address.
-  /// Older builds have padding here, which is 0, so this field is not part of the shape.
+  /// Older builds have padding with the value 0 here, so this field is not part of the shape.
   Word features;
   /// Written by the owner when it posts receives. The peer reads these words only after it has used all
   /// receives that it knows of.
   alignas(kCacheLine) Word posted;  ///< total number of receives posted, modulo 2^32
   Word shortest_receive;            ///< length of the shortest posted receive
-  /// Written together with `posted`: number of messages that have been read, counted in the same way. The
+  /// Written together with `posted`: the number of messages that have been read, counted in the same way. The
   /// peer reads it before it begins a new epoch.
   Word consumed;
   /// In-use marker, written by the peer: the key (or kInUseReceive) through which it is copying at this
@@ -264,8 +264,8 @@ struct QpSegment {
 };
 
 inline constexpr std::uint32_t kReceiveSlotsMax = 1u << 15;
-/// First number of a receive. It is so high that the counters also wrap in tests. If they started from 0,
-/// they would wrap only after an hour in production.
+/// First number of a receive. The start is so high that the counters also wrap in tests. If they started from
+/// 0, they would wrap only after an hour in production.
 inline constexpr std::uint32_t kFirstNumber = 0u - kReceiveSlotsMax * kCellsPerMessageMax;
 
 constexpr std::size_t receives_offset() { return sizeof(QpSegment); }

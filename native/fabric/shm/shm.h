@@ -2,16 +2,16 @@
 // on one Linux host. The binding and tests open it, and then use it through fabric.h, on the device's thread.
 //
 // The fabric uses no names in the file system: memory consists of memfds, wake-ups use a pipe, and the peer
-// reaches both through /proc/<pid>/fd, where the kernel checks the peer's right to open them. The peers must
-// therefore run as the same user, be dumpable and see each other's pids; otherwise connect() returns an error
-// that says so. A device does not survive fork(), so a child must open one of its own.
+// reaches both through /proc/<pid>/fd, where the kernel checks the peer's right to open them. Therefore the
+// peers must run as the same user, be dumpable and see each other's pids. Otherwise connect() returns an
+// error that says so. A device does not survive fork(), so a child process must open its own device.
 //
 // The variant shm-fd (ShmOptions::by_descriptors) is for peers of other users and containers. It opens
 // nothing through /proc: wake-ups, and the descriptors that a peer needs, are sent over a unix connection of
 // the queue pair (control_connection.h). Its peers see the table of keys, the memories in which a receive has
-// been posted, and the memories to which a right has been granted, but no other memory of the process. All
-// peers of one device see the same memories, so a peer that must not see another's memories needs a device of
-// its own.
+// been posted, and the memories to which a right has been granted. They see no other memory of the process.
+// All peers of one device see the same memories. A peer that must not see another peer's memories needs a
+// device of its own.
 //
 // Properties of this fabric:
 //  - READs and WRITEs are copies by the initiator's CPU. They are complete when post_send returns, so
@@ -55,26 +55,26 @@ struct ShmOptions {
   std::uint32_t connect_timeout_ms = 4'000;
   /// Limits of the number of queue pairs that a completion queue watches (completion_queue.h). The upper
   /// limit exists because looking into an empty ring costs some ns. Up to the lower limit, idle queue pairs
-  /// stay watched. Queue pairs that are not watched need announcements, which cost two words that travel
-  /// between the caches of both sides.
+  /// stay watched. Queue pairs that are not watched need announcements, which move two words between the
+  /// caches of both sides.
   std::uint32_t watched_max = 16, watched_min = 4;
   /// Number of polls after which the completion queue may start or stop watching one queue pair.
   std::uint32_t polls_per_hand = 64;
   /// Number of cells after which a peer may begin again at the first cell of the ring, if all messages have
-  /// been read. These cells are one KiB, because with a thousand queue pairs the whole rings do not fit the
-  /// cache.
+  /// been read. These cells are one KiB in total, because with a thousand queue pairs the whole rings do not
+  /// fit the cache.
   std::uint32_t epoch_cells = 16;
-  /// For tests only: called in the initiator after each check of the key and before the copy that the check
-  /// allows, with the number of bytes copied so far.
+  /// For tests only: called in the initiator after each check of the key, before the copy that the check
+  /// allows. The argument is the number of bytes copied so far.
   std::function<void(std::uint64_t bytes_done)> before_chunk = {};
 };
 
-/// Opens a device. Returns null when the system refuses; `error` then says what was refused and why.
+/// Opens a device. Returns null when the system refuses; `error` then contains what was refused, and why.
 std::unique_ptr<Device> open_shm_device(const ShmOptions& options, std::string* error);
 
-/// shm-fd: returns the address of a passive queue pair, followed by the path of the unix socket at which its
-/// process is reached (or another process that hands the connection over: hand_off(), acceptor.h). Returns an
-/// empty address, with the reason in `error`, when the address or the path is invalid.
+/// shm-fd: returns the address of a passive queue pair, followed by the path of a unix socket. At that path
+/// either its process is reached, or another process that hands the connection over (hand_off(), acceptor.h).
+/// Returns an empty address, with the reason in `error`, when the address or the path is invalid.
 std::vector<std::byte> shm_address_via(std::span<const std::byte> address, const std::string& path,
                                        std::string* error);
 

@@ -37,8 +37,8 @@ class SimDevice final : public Device {
   std::uint32_t id() const { return id_; }
 
   /// Scheduled mode: an atomic that has read its word and has not stored it yet. The next atomic waits for
-  /// it. A store of this process in between is lost, as on a device whose atomics are atomic only against its
-  /// own requests.
+  /// this one. A store of this process in between is lost, as on a device whose atomics are atomic only among
+  /// its own requests.
   struct Update {
     bool pending = false, stores = false;
     std::uint64_t ends_at = 0;

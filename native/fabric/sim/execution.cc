@@ -26,8 +26,8 @@ WcStatus SimQueuePair::peer_fault() const {
   return WcStatus::success;
 }
 
-// Returns true when one-sided requests still move bytes to the peer although it will not answer: the peer is
-// in ERR and not yet flushed.
+// Returns true when one-sided requests still move bytes to the peer although it will not answer. This is the
+// case when the peer is in ERR and not yet flushed.
 bool SimQueuePair::peer_still_lands() const {
   return peer_ != nullptr && peer_->peer_ == this && !peer_->killed_ && peer_->state_ == QpState::err &&
          world_.now() < peer_->flush_at_;

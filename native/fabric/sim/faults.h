@@ -1,4 +1,4 @@
-// The faults that a test has planned, and the time of each. Queue pairs ask it about each request that they
+// The faults that a test has planned, each with its time. Queue pairs ask it about each request that they
 // execute, and devices about each object that they create.
 #pragma once
 

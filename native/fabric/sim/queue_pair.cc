@@ -251,7 +251,7 @@ bool SimQueuePair::carry_out_reads(bool early) {
   for (std::uint64_t i = sends_.retired; reads_waiting_ > 0 && i != sends_.started; ++i) {
     SendSlot& slot = send_slot(i);
     if (slot.phase != Phase::reading) continue;
-    // READs are answered in order, so those behind this one are not due either.
+    // READs are answered in order, so the READs behind this one are not due either.
     if (!early && slot.due_at > world_.now()) break;
     if (must_wait_for_peer()) break;
     if (!early && software::is_atomic(slot.wr.opcode) && must_wait_to_update(slot)) break;

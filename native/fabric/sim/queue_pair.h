@@ -68,8 +68,8 @@ class SimQueuePair final : public QueuePair {
     SendWr wr;  // `sges` points into sge_room_
     std::uint64_t bytes = 0;
     std::uint64_t due_at =
-        // While queued: the earliest start, which is also after the requests ahead of it. While reading: the
-        // time when the READ is executed.
+        // While queued: the earliest start, which also comes after the requests ahead of this one. While
+        // reading: the time when the READ is executed.
         0;
     std::uint64_t done_at = 0;  // when done: earliest time to report the request
     software::BindRequest bind{};

@@ -34,7 +34,7 @@ struct SimOptions {
   SimMode mode = SimMode::immediate;
   Capabilities capabilities = sim_capabilities();
   /// When true, connect() returns while the queue pair is still in RTR, and a poll() after one latency
-  /// concludes the attempt.
+  /// finishes the attempt.
   bool connects_late = false;
   /// When true, only completions that were polled are known to have been in the queue, as on a device.
   bool hides_completions = false;
@@ -44,8 +44,8 @@ struct SimOptions {
   std::uint64_t latency_max_ns = 5'000;
   std::uint64_t read_extra_max_ns = 10'000;    ///< limit of the delay of a READ's copy after its turn
   std::uint64_t retry_timeout_ns = 1'000'000;  ///< time after which an unanswered request fails
-  // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. These do
-  // not apply to RC, which would send lost packets again.
+  // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. They do
+  // not apply to RC, because RC would send lost packets again.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   /// Number of packets in a million that are delayed by up to reorder_max_ns, so that later packets overtake
   /// them. Scheduled mode only.
@@ -97,8 +97,8 @@ class SimWorld {
   std::unique_ptr<Device> open_device(std::string name = "sim");
 
   std::uint64_t now_ns() const;
-  /// Moves the clock, and executes everything that becomes due until then. In immediate mode nothing ever
-  /// waits for the clock.
+  /// Moves the clock, and executes everything that becomes due until the new time. In immediate mode nothing
+  /// ever waits for the clock.
   void advance(std::uint64_t ns);
   /// Moves the clock to the next event and executes it. Returns false when no event is planned.
   bool step();
@@ -117,7 +117,8 @@ class SimWorld {
   /// requests are still executed.
   void hold_completions(std::uint32_t qp_num);
   void release_completions(std::uint32_t qp_num);
-  /// Stops the device. It then starts no request and answers none, and its peers wait without an error.
+  /// Stops the device. The queue pair then starts no request and answers none, and its peers wait without an
+  /// error.
   void stop(const Device& device);
   void resume(const Device& device);
   /// Acts as if the process of this queue pair had been killed. The queue pair does nothing more, and the

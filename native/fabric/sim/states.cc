@@ -51,7 +51,8 @@ void SimQueuePair::note_drained() {
   cq_.announce();
 }
 
-/// Forgets everything except its number: requests, completions that were not polled, its peer, its windows.
+/// Resets everything except its number: requests, completions that were not polled, its peer, and its
+/// windows.
 void SimQueuePair::reset() {
   cq_.forget(*this, 0);
   held_.clear();

@@ -1,5 +1,5 @@
 // UC and UD: a request completes when its packets have left. The world's seed then decides whether each of
-// them arrives. Like a NIC, this drops packets that do not fit, without an error. Part of SimQueuePair.
+// them arrives. Like a NIC, this code drops packets that do not fit, without an error. Part of SimQueuePair.
 #include <algorithm>
 #include <cstring>
 
@@ -103,7 +103,7 @@ void SimQueuePair::take_datagram(const SimMessage& message) {
 }
 
 /// Receives a packet of a UC message. When the packet does not continue where the last one ended, the message
-/// in progress is dropped. Then the packet counts only if it is the first of another message.
+/// in progress is dropped. The packet is then used only if it is the first of another message.
 void SimQueuePair::take_part(const SimPacket& packet) {
   if (peer_ == nullptr || peer_->qp_num_ != packet.message->source_qp) return;
   if (packet.is_first()) assembly_ = {packet.message, 0};

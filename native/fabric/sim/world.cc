@@ -87,8 +87,7 @@ void World::settle() {
   settling_ = true;
   for (std::size_t i = 0; i < ready_.size(); ++i) {
     SimQueuePair& qp = *ready_[i];
-    // The flag is cleared first, because progress() may wake the queue pair again, which appends it once
-    // more.
+    // The flag is cleared first. progress() may wake the queue pair again, which then appends it once more.
     qp.is_ready = false;
     qp.progress();
   }
@@ -115,7 +114,7 @@ void World::set_stopped(const Device& device, bool stopped) {
   for (SimDevice* candidate : devices) {
     if (candidate == &device) candidate->stopped = stopped;
   }
-  // All queue pairs are woken, because others may have waited for this device.
+  // All queue pairs are woken, because some may have waited for this device.
   for (const auto& [number, qp] : queue_pairs_) wake(*qp, now_);
   settle();
 }

@@ -1,6 +1,6 @@
 // The protection table of a software device. It contains the access rights of each key. It is consulted for
-// every byte that a request of a peer moves, so a key gives no access as soon as it has ended. Used by sim
-// and tcp, on the device's thread.
+// every byte that a request of a peer moves, so a key gives no access from the moment at which it ends. Used
+// by sim and tcp, on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct KeyEntry {
 
 /// A posted bind.
 struct BindRequest {
-  /// Keys rather than pointers, because the objects may be gone when the bind is executed.
+  /// The members are keys rather than pointers, because the objects may be gone when the bind is executed.
   std::uint32_t key, region_key;
   std::uint32_t access;
   std::uint64_t addr, length;
@@ -43,7 +43,7 @@ struct BindRequest {
 
 class KeyTable {
  public:
-  /// `seed` decides which keys come first, so that keys of another device or of an earlier process are not
+  /// `seed` determines which keys come first, so that keys of another device or of an earlier process are not
   /// valid here.
   explicit KeyTable(std::uint32_t seed) : entries_(1), seed_(seed) {}
 

@@ -54,9 +54,9 @@ class Device final : public fabric::Device {
     std::erase(queue_pairs_, &qp);
     path_timer_.forgot();
   }
-  /// Returns the buffer for reading headers and small payloads. It is empty between two reads.
+  /// Returns the buffer for reading headers and small payloads. The buffer is empty between two reads.
   std::span<std::byte> prefetch() { return prefetch_; }
-  /// Returns the buffer for bytes that are discarded. It is as large as a frame.
+  /// Returns the buffer for bytes that are discarded. The buffer is as large as a frame.
   std::span<std::byte> scrap() { return scrap_; }
 
  private:
@@ -68,7 +68,7 @@ class Device final : public fabric::Device {
   Reactor reactor_;
   LingeringSockets lingering_sockets_{reactor_};
   PathTimer path_timer_{*this};
-  // Exactly one of the two exists after a passive queue pair has been created.
+  // After a passive queue pair has been created, exactly one of the two exists.
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<QueuePair*> queue_pairs_;

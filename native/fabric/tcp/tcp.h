@@ -3,8 +3,8 @@
 //
 // A queue pair is one connection. The active side connects to the endpoint in the passive side's blob and
 // names the wanted queue pair by a token that only a reader of the blob can know. Any other device refuses
-// the connection. The receiving side's CPU does the work of an RDMA NIC when its completion queue is polled:
-// it checks keys, rights and ranges on the host of the memory, and checks them again before each system call
+// the connection. When its completion queue is polled, the receiving side's CPU does the work of an RDMA NIC.
+// It checks keys, rights and ranges on the host of the memory, and checks them again before each system call
 // that moves bytes. docs/wire/fabrics.md describes the frames.
 //
 // Properties of this fabric:
@@ -33,8 +33,8 @@ namespace rdma_rpc::fabric {
 
 /// The known state of one direction of a connection's path.
 struct PathState {
-  /// Number of times that one of two things has happened without an answer of the peer's kernel: the same
-  /// bytes were resent, or a probe asked the peer whether it accepts more bytes.
+  /// Number of times that one of two events has happened without an answer of the peer's kernel: the same
+  /// bytes were sent again, or a probe asked the peer whether it accepts more bytes.
   std::uint32_t unanswered = 0;
   std::uint64_t bytes = 0;      ///< bytes that were given to the kernel and are not acknowledged
   std::uint32_t silent_ms = 0;  ///< time since anything arrived from the peer's kernel
@@ -43,16 +43,18 @@ struct PathState {
 struct TcpOptions {
   /// The numeric IPv4 or IPv6 address of this host at which the peers' connections are accepted. It is bound
   /// when the first passive queue pair is created, at a port that the system chooses. When the text is empty,
-  /// another part of the process listens and hands connections over (hand_off(), acceptor.h); the peer must
+  /// another part of the process listens and hands connections over (hand_off(), acceptor.h). The peer must
   /// then be given the address (tcp_address_via).
   std::string host = "127.0.0.1";
   std::uint32_t connect_timeout_ms = 5'000;
   /// Limit of the time for which data in flight may stay unacknowledged. A live peer that is stopped for
   /// longer counts as dead.
   std::uint32_t peer_timeout_ms = 60'000;
-  /// Limit of connections that have not named a queue pair yet. Beyond it the oldest is closed.
+  /// Limit of connections that have not named a queue pair yet. Beyond this limit, the oldest connection is
+  /// closed.
   std::uint32_t pending_max = 64;
-  /// Number of bytes in the kernel's send buffer that a small frame may have to wait for (TCP_NOTSENT_LOWAT).
+  /// Number of bytes in the kernel's send buffer for which a small frame may have to wait
+  /// (TCP_NOTSENT_LOWAT).
   std::uint32_t unsent_max = 128 << 10;
   /// Interval at which queue pairs that have sent something check whether it has arrived.
   std::uint32_t path_look_ms = 1'000;
@@ -60,7 +62,7 @@ struct TcpOptions {
   std::function<PathState(int fd)> path_state{};
 };
 
-/// Opens a device. Returns null when the system refuses; `error` then says what was refused and why.
+/// Opens a device. Returns null when the system refuses; `error` then contains what was refused, and why.
 std::unique_ptr<Device> open_tcp_device(const TcpOptions& options, std::string* error);
 
 /// Returns a passive queue pair's address with another endpoint to connect to (a proxy, a tunnel): `host`, a

@@ -47,7 +47,7 @@ bool limits_something(const std::string& lines) {
 }  // namespace
 
 std::string rdma_controller_limit(const std::string& root) {
-  // The limit of a group also holds for all groups below it, so search upwards.
+  // The limit of a group also holds for all groups below it, so the search goes upwards.
   for (std::string folder = without_slashes_at_the_end(folder_of_process(root)); !folder.empty();
        folder = without_slashes_at_the_end(folder.substr(0, folder.find_last_of('/')))) {
     const std::string most = lines_of(root + folder + "/rdma.max");

@@ -7,7 +7,7 @@
 namespace rdma_rpc::fabric::verbs {
 
 /// Returns a text to add to an error: the nearest limit for this process, its current use, and the file of
-/// the limit. When no limit is found, the text says which file to look at. `root` is "" except in tests.
+/// the limit. When no limit is found, the text names the file to look at. `root` is "" except in tests.
 std::string rdma_controller_limit(const std::string& root = "");
 
 }  // namespace rdma_rpc::fabric::verbs

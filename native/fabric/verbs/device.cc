@@ -65,8 +65,8 @@ std::unique_ptr<Device> Device::make(ContextPtr context, const VerbsOptions& opt
   return why->empty() ? std::move(device) : nullptr;
 }
 
-/// Returns a quarter of the READs that are left, so that later queue pairs get some, too. Returns 1 when none
-/// is left, because other queue pairs may be gone before this one is connected.
+/// Returns a quarter of the remaining READs, so that later queue pairs get some, too. Returns 1 when none is
+/// left, because other queue pairs may be gone before this one is connected.
 std::uint16_t Device::share_of_reads() const {
   constexpr std::uint32_t kShare = 4;
   const int of_device = probed_.attributes.max_res_rd_atom;
@@ -306,7 +306,7 @@ std::uint32_t Device::enter(QueuePair& qp) {
 
 void Device::leave(const QueuePair& qp, std::uint32_t slot) {
   slots_[slot & 0xffff].qp = nullptr;
-  // Another queue pair may have got the same number meanwhile.
+  // In the meantime, another queue pair may have got the same number.
   if (const auto found = on_shared_.find(qp.qp_num()); found != on_shared_.end() && found->second == &qp)
     on_shared_.erase(found);
 }

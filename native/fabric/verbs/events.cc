@@ -127,7 +127,8 @@ void Device::handle(const ibv_async_event& event) {
     case IBV_EVENT_PORT_ACTIVE:
       if (cm_ != nullptr && event.element.port_num == port_.number) cm_->port_came_up();
       break;
-    // Existing connections go on, or end when their retries fail. Later connections need the new addresses.
+    // Existing connections continue, or end when their retries fail. Later connections need the new
+    // addresses.
     case IBV_EVENT_GID_CHANGE:
     case IBV_EVENT_LID_CHANGE:
     case IBV_EVENT_PKEY_CHANGE:

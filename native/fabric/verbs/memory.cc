@@ -15,8 +15,8 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Only huge pages of this size are used. The default size of the system may be 1 GiB, and then each block of
-/// memory would take a whole page for as long as the block lives.
+/// Only huge pages of this size are used. The default size of the system may be 1 GiB. Each block of memory
+/// would then take a whole page for as long as the block lives.
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kHugePages = MAP_HUGETLB | 21 << MAP_HUGE_SHIFT;
 /// Rounding up to huge pages may waste at most one part in this number of the memory.
@@ -41,8 +41,8 @@ bool populate(std::byte* data, std::size_t bytes) {
 #endif
   if (::madvise(data, bytes, kPopulate) == 0) return true;
   if (errno != EINVAL) return false;
-  // An older kernel does not have that flag. There a system call writes to each page: it fails where a store
-  // of this process would be a SIGBUS.
+  // An older kernel does not have that flag. On such a kernel, a system call writes to each page. The call
+  // fails where a store of this process would be a SIGBUS.
   for (std::size_t at = 0; at < bytes; at += kHugePage) {
     if (::getrandom(data + at, 1, 0) != 1) return false;
     data[at] = std::byte{0};

@@ -14,10 +14,10 @@ class WindowTable;
 
 class Memory final : public HostMemory {
  public:
-  /// Maps huge pages of 2 MiB where the system has free ones, this process may use them and rounding up
-  /// wastes little; otherwise pages that the kernel may join later. Returns null when refused. The pages are
-  /// those of the NUMA node `node` if possible, -1 for any. Counts itself in `total`, which it shares, because
-  /// leases may outlive a device that was removed.
+  /// Maps huge pages of 2 MiB where the system has free ones, this process may use them, and rounding up
+  /// wastes little. Otherwise maps pages that the kernel may join later. Returns null when refused. The pages
+  /// come from the NUMA node `node` if possible; -1 stands for any node. The memory counts itself in `total`.
+  /// It shares `total`, because leases may outlive a device that was removed.
   static std::unique_ptr<Memory> map(std::size_t bytes, int node, std::shared_ptr<std::uint64_t> total);
   ~Memory() override;
 
@@ -28,8 +28,8 @@ class Memory final : public HostMemory {
 
 class Region final : public MemoryRegion {
  public:
-  /// `addr` is the address that requests use for the first byte; for a dmabuf it is not where the memory is
-  /// mapped.
+  /// `addr` is the address that requests use for the first byte. For a dmabuf it is not the address at which
+  /// the memory is mapped.
   Region(MrPtr mr, std::uint64_t addr, std::uint32_t access, WindowTable& windows, DeviceCounters& counters);
   ~Region() override;
   ibv_mr* get() const { return mr_.get(); }
@@ -47,8 +47,8 @@ class Region final : public MemoryRegion {
 /// A registration in two steps, because pinning the pages may take long and can be done on another thread.
 class Pinning final : public Registration {
  public:
-  /// `refusal` is the reason if it is known in advance that the registration fails.
-  /// `optional` are rights that the driver may ignore or refuse.
+  /// `refusal` is the reason, if it is known in advance that the registration fails. `optional` are rights
+  /// that the driver may ignore or refuse.
   Pinning(ibv_pd* pd, void* addr, std::size_t length, std::uint32_t access, unsigned optional,
           std::string refusal, const std::string& device, WindowTable& windows, DeviceCounters& counters);
   void pin() override;

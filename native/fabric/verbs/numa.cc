@@ -34,7 +34,7 @@ int prefer_node(void* data, std::size_t bytes, int node) {
   std::array<unsigned long, kNodesMax / kBits> mask{};
   const auto bit = static_cast<std::size_t>(node);
   mask[bit / kBits] = 1ul << bit % kBits;
-  // Preferred, not bound: memory of another node is better than none.
+  // The node is preferred and not required, because memory of another node is better than none.
   return ::syscall(SYS_mbind, data, bytes, MPOL_PREFERRED, mask.data(), kNodesMax + 1, 0) == 0 ? 0 : errno;
 }
 

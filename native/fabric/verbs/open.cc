@@ -97,7 +97,7 @@ std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* er
       add_reason(reason);
       continue;
     }
-    // Devices behind the one with the address are not even opened.
+    // Devices that come after the one with the address are not even opened.
     if (interface && !candidate.port.has_address) {
       others.push_back(std::move(candidate));
     } else if (auto device = make(candidate); device != nullptr) {

@@ -9,8 +9,9 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Opens the device that the options name, or else the device with the address that they name, or else the
-/// first usable device. Returns null, with the reason in `error`, when no device can be opened.
+/// Opens the device that the options name. Without such a name it opens the device with the address that they
+/// name, or else the first usable device. Returns null, with the reason in `error`, when no device can be
+/// opened.
 std::unique_ptr<Device> open_device(const VerbsOptions& options, std::string* error);
 
 /// Lists every device, usable or not.

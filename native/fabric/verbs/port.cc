@@ -145,8 +145,8 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
       continue;
     }
     const std::vector<ibv_gid_entry> gids = gids_of(device, number);
-    // iWARP finds its peers by IP address alone and needs no GID, but a GID index given by the user must
-    // exist.
+    // iWARP finds its peers by IP address alone and needs no GID. However, a GID index that the user gives
+    // must exist.
     static constexpr ibv_gid_entry kNone{};
     const bool needs_none = device->device->transport_type == IBV_TRANSPORT_IWARP && options.gid_index < 0;
     BestGid found = choose_gid(gids, options, interface);

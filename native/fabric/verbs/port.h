@@ -1,5 +1,6 @@
-// The port of a device and the GID that its queue pairs use. They are chosen by the options, or else by the
-// address that is served, or else by their rank. Called when a device is opened or listed.
+// The port of a device and the GID that its queue pairs use. They are chosen by the options. Without such
+// options they are chosen by the address that is served, or else by their rank. Called when a device is
+// opened or listed.
 #pragma once
 
 #include <optional>
@@ -29,7 +30,7 @@ std::string choose_port(ibv_context* device, const VerbsOptions& options,
                         const std::optional<Interface>& interface, Port* port);
 
 /// Queries a chosen port again, because addresses, LIDs and MTUs change while a server runs. Finds the GID at
-/// its new index. When its address is gone, chooses the best GID that is left on the same network interface.
+/// its new index. When its address is gone, chooses the best remaining GID on the same network interface.
 /// Changes nothing when the port has no GID now.
 void refresh_port(ibv_context* device, const VerbsOptions& options, Port* port);
 

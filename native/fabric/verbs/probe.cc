@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint32_t kSgeMax = 16, kInlineMax = 512;
 constexpr int kReadsMax = 128;
 /// Up to this size, two copies cost less than windows and the round trips of a READ. This was measured on
-/// soft-RoCE (bench/HISTORY.md). For a NIC it was computed: two copies of 3 us against two round trips and
-/// four posts.
+/// soft-RoCE (bench/HISTORY.md). For a NIC it was computed: two copies of 3 us, compared with two round trips
+/// and four posts.
 constexpr std::uint32_t kSegmentedBytes = 32 * 1024;
 
 /// Returns whether the device can make a queue pair that sends `bytes` inline. Sets `given` to the inline
@@ -66,8 +66,8 @@ bool probe_on_demand(ibv_context* context) {
          (attr.odp_caps.per_transport_caps.rc_odp_caps & kNeeded) == kNeeded;
 }
 
-/// Returns whether the driver supports dmabuf: if so, it rejects this descriptor as invalid; otherwise it
-/// reports that it does not support the operation.
+/// Returns whether the driver supports dmabuf. A driver that does rejects this descriptor as invalid; any
+/// other driver reports that it does not support the operation.
 bool probe_dmabuf(ibv_pd* pd) {
   errno = 0;
   const MrPtr mr(reg_dmabuf_mr(pd, 0, 4096, 0, -1, IBV_ACCESS_LOCAL_WRITE));
@@ -96,7 +96,7 @@ std::string probe(ibv_pd* pd, Probed* probed) {
   // iWARP devices are left out, because none was available for a test.
   if (!iwarp && attr.max_srq > 0) {
     ibv_srq_init_attr init{nullptr, {16, 1, 0}};
-    // All shared receives may complete on one of the device's completion queues, beside the sends.
+    // All shared receives may complete on one of the device's completion queues, in addition to the sends.
     if (SrqPtr(ibv_create_srq(pd, &init)) != nullptr)
       can.max_srq_wr = static_cast<std::uint32_t>(std::min(attr.max_srq_wr, attr.max_cqe / 2));
   }

@@ -1,4 +1,4 @@
-// Explains why the kernel or a driver has refused an object: the cause, the limit behind it and what to do.
+// Explains why the kernel or a driver has refused an object: the cause, the limit behind it and the remedy.
 // Used when a call of libibverbs has failed, on the device's thread.
 #pragma once
 

@@ -191,7 +191,7 @@ Trial try_out(ibv_pd* pd, const Port& port, const Promised& promised) {
     return trial;
   }
   if (promised.inline_bytes > 0) trial.why_no_inline = try_inline(*pair, promised.inline_bytes);
-  // A failed test breaks the connection, so the test of windows then needs another pair.
+  // A failed test breaks the connection, so the test of windows needs another pair after that.
   if (!promised.windows) return trial;
   if (trial.why_no_inline.empty()) {
     trial.why_no_windows = try_windows(*pair, pd);

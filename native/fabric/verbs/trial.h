@@ -14,9 +14,10 @@
 namespace rdma_rpc::fabric::verbs {
 
 struct Trial {
-  /// Why the device could not be tested, so that its own report is believed; empty when it was tested.
+  /// The reason why the device could not be tested, in which case its own report is believed; empty when it
+  /// was tested.
   std::string why_not_tried;
-  std::string why_no_windows;  ///< empty when windows work, or were not asked for
+  std::string why_no_windows;  ///< empty when windows work, or when they were not tested
   std::string why_no_inline;   ///< empty when inline data arrives
 };
 

@@ -40,21 +40,21 @@ class Window final : public MemoryWindow {
   ibv_mw* get() const { return mw_.get(); }
   const QueuePair* queue_pair() const { return queue_pair_; }
   const Region* region() const { return region_; }
-  /// Returns the queue pair of the last bind, or null when the key is known to be invalid. While the request
-  /// that invalidates the key is under way, it still returns the queue pair, because that request may be
+  /// Returns the queue pair of the last bind, or null when the key is known to be invalid. While a request
+  /// that invalidates the key is under way, the result is still the queue pair, because that request may be
   /// flushed.
   const QueuePair* last_queue_pair() const { return last_queue_pair_; }
 
   /// Call when a bind is posted. Returns the key that it makes.
   std::uint32_t bind(const QueuePair& qp, const Region& region);
-  /// Call when a request that invalidates the key is posted; `request` is its number. The device may flush
-  /// it.
+  /// Must be called when a request that invalidates the key is posted; `request` is its number. The device
+  /// may flush it.
   void unbind_by(std::uint32_t request);
   /// Call when the key has been invalidated.
   void unbind();
   /// Returns whether the device may still have the window bound on the queue pair of its last bind.
   bool may_be_bound() const;
-  /// Call when the library has posted the bind: the next bind starts from this key.
+  /// Must be called when the library has posted the bind, because the next bind starts from this key.
   void posted() { mw_->rkey = rkey_; }
   /// Returns whether the current chain contains a bind of this window. A second bind has to wait for
   /// posted().

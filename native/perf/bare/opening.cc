@@ -132,7 +132,7 @@ std::string BareEndpoint::open_queue(const EndpointOptions& options) {
   Queue queue;
   queue.qp.reset(ibv_create_qp(pd_.get(), &wanted));
   while (queue.qp == nullptr && wanted.cap.max_inline_data > 0) {
-    // The device does not report its maximum, so try again with half of the number.
+    // The device does not report its maximum, so the code tries again with half of the number.
     wanted.cap = {options.send_wr_max, receives_ == nullptr ? options.recv_wr_max : 0, 1, 1,
                   wanted.cap.max_inline_data / 2};
     queue.qp.reset(ibv_create_qp(pd_.get(), &wanted));

@@ -102,7 +102,8 @@ std::size_t BareEndpoint::poll(std::span<Completion> out) {
 
 bool BareEndpoint::arm() {
   if (ibv_req_notify_cq(cq_.get(), 0) != 0) return false;
-  // Completions that arrived before the notification was armed do not trigger it, so this polls once.
+  // Completions that arrived before the notification was armed do not trigger it, so this function polls
+  // once.
   stashed_ = ibv_poll_cq(cq_.get(), 1, &stash_) > 0;
   return !stashed_;
 }

@@ -1,5 +1,5 @@
-// One side of a test, controlled line by line by cli/perf/program.ts. The main thread reads lines; connecting
-// and steps run on a thread of their own, so that an instruction to stop can be read meanwhile.
+// One side of a test, controlled line by line by cli/perf/program.ts. The main thread reads lines. Connecting
+// and steps run on a separate thread, so that an instruction to stop can be read in the meantime.
 #pragma once
 
 #include <pthread.h>

@@ -19,7 +19,7 @@ void BulkRequests::send(std::uint32_t slot) {
 }
 
 void BulkRequests::start_deferred() {
-  // Reply buffers come first, because the calls that get reply buffers return staging memory when they end.
+  // Reply buffers come first, because the calls that get them return staging memory when they end.
   reply_buffers_.start_deferred();
   // The request is removed first, so that a request that breaks the session is not found here when the
   // session ends.

@@ -76,7 +76,7 @@ void CallMemory::choose_reply_buffer(ClientCall& call, memory::BlockId given) {
              expected <= link_.on_wire(wire::aligned_bytes_max(link_.options().max_message_bytes)) &&
              shared_.arena.counters().bytes_leased + expected <= shared_.arena.largest() / 2) {
     // The size is only a guess, so the memory may be refused here. If every call of a method could take 64
-    // MiB because it expects such a response, no memory would be left for certain needs such as copies of
+    // MiB because it expects such a response, no memory would be left for other needs, such as copies of
     // requests. When a call gets no reply buffer here, the server asks for one later.
     bulk.reply_buffer = shared_.arena.alloc(
         expected, call.part ? memory::Use::ahead : memory::Use::reply_buffer, link_.owner());

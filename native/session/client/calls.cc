@@ -76,12 +76,12 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
       staging_ == nullptr && std::any_of(bulk->gather_entries.begin(), bulk->gather_entries.end(),
                                          [](const GatherEntry& gather_entry) { return gather_entry.lent; });
   bulk->reserve = lends && send_.reserve_cancel();
-  // A caller that cancels is notified at once if a credit is reserved for its CANCEL, or if the request was
-  // sent as a copy. Otherwise the caller is notified only when the server returns a credit, which takes
-  // minutes when the server is stopped. The session therefore sends a copy when it cannot reserve a credit.
-  // If the arena has no room for the copy now, the request is sent later. Two kinds of messages are sent in
-  // place in spite of this: requests that can never be copied, and parts of streams, which wait for no other
-  // stream.
+  // A caller that cancels is notified at once in two cases: a credit is reserved for its CANCEL, or the
+  // request was sent as a copy. Otherwise the caller is notified only when the server returns a credit. This
+  // takes minutes when the server is stopped. The session therefore sends a copy when it cannot reserve a
+  // credit. If the arena has no room for the copy now, the request is sent later. Two kinds of messages are
+  // nevertheless sent in place: requests that can never be copied, and parts of streams, which wait for no
+  // other stream.
   if (lends && !bulk->reserve && !copy_gather_entries(link_, submission, bulk->gather_entries) &&
       submission.op == boundary::SubOp::request) {
     release_gather_entries(link_, bulk->gather_entries);

@@ -17,7 +17,7 @@
 namespace rdma_rpc::session {
 
 enum class ClientState : std::uint8_t {
-  idle,       ///< free; also a slot that was never used
+  idle,       ///< free, or never used
   cancelled,  ///< free; its last call was cancelled, so one late response may still come
   active,     ///< the request was submitted
   leaving,    ///< cancelled with memory exposed: the slot stays in use until the peer has answered
@@ -35,7 +35,7 @@ struct ClientBulk {
   memory::BlockId reply_buffer = memory::kNoBlock;  ///< holds one reference to it
   /// Whether the application provided `reply_buffer`.
   bool reply_buffer_given = false;
-  /// Capacity of the reply buffer that the peer may write to now; 0 when there is no such buffer.
+  /// Capacity of the reply buffer to which the peer may write now; 0 when there is no such buffer.
   std::uint32_t reply_buffer_capacity = 0;
   std::uint32_t reply_buffer_asked = 0;   ///< bytes that the peer has asked for; it may do so once
   bool exposed = false;                   ///< the peer has a key to memory of this call
@@ -43,7 +43,7 @@ struct ClientBulk {
   std::optional<std::uint64_t> answer{};  ///< number of the sealed response in the reply buffer
   bool aligned = false;                   ///< the request is an aligned message
   bool reply_buffer_only = false;         ///< the response may use only the caller's reply buffer
-  /// Size of a response that the call itself has no room for: its reply buffer is too small and is the only
+  /// Size of a response for which the call itself has no room: its reply buffer is too small and is the only
   /// one allowed, or its request uses most of the arena.
   std::uint32_t refused_bytes = 0;
   /// Ranges of the session's staging memory that are exposed instead of the call's own memory.

@@ -1,7 +1,8 @@
-// The client endpoint of a session: sends requests, receives responses, manages the memory that calls expose,
-// and guarantees that every submitted call gets exactly one last event, after which its memory can no longer
-// be accessed. Owned and driven by Session, on the context's thread. This class handles the life of a call
-// and its messages (calls.cc). Separate classes handle what only calls with large messages need.
+// The client endpoint of a session. It sends requests, receives responses, and manages the memory that calls
+// expose. It guarantees that every submitted call gets exactly one last event, after which its memory can no
+// longer be accessed. Owned and driven by Session, on the context's thread. This class handles the life of a
+// call and its messages (calls.cc). Separate classes handle the tasks that only calls with large messages
+// need.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +62,8 @@ class ClientEndpoint final : public Endpoint {
   void end_all() override;
 
  private:
-  /// True while invalidations, requests or reply buffers wait for room, perhaps for resources that all
-  /// sessions share.
+  /// True while invalidations, requests or reply buffers wait for room. The room may belong to resources that
+  /// all sessions share.
   bool waits_for_room() const { return revocation_.waits() || requests_.waits() || reply_buffers_.waits(); }
   void move_waiting();
 

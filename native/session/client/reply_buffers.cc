@@ -69,7 +69,7 @@ bool ReplyBuffers::answer(std::uint32_t slot) {
   const auto reply_buffer = memory_.expose_reply_buffer(bulk);
   const Staging* staging = link_.staging();
   if (!reply_buffer && staging != nullptr && !staging->empty()) {
-    // The call is queued in this session instead of `memory_waiters`: other sessions must not wait for this
+    // The call is queued in this session and not in `memory_waiters`: other sessions must not wait for this
     // session's peer, which decides when its staging memory is free.
     deferred_.push_back(word);
     return true;

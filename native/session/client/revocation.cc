@@ -61,8 +61,8 @@ void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   if (forged) link_.protocol_error("a large message that it has not sealed");
 }
 
-/// Decrypts a sealed response in its reply buffer. Returns false when the peer has not sealed the response;
-/// the memory and the receive slot of the event are then released.
+/// Decrypts a sealed response in its reply buffer. Returns false when the peer has not sealed the response.
+/// The memory and the receive slot of the event have then been released.
 bool Revocation::open_answer(Event& event, std::uint64_t number) {
   if (!event.is(EvKind::settled) || event.word[ev::region] <= 0) return true;
   const auto block = static_cast<memory::BlockId>(event.word[ev::region]);
@@ -112,7 +112,7 @@ void Revocation::on_cancel_arrived(std::uint32_t word) {
 }
 
 /// Revokes the peer's access to the memory of a call that it has not answered. Returns false if the fabric
-/// needs the peer for this. Also returns false without windows, because other calls use the same keys.
+/// needs the peer for this. It also returns false without windows, because other calls use the same keys.
 bool Revocation::revoke(ClientBulk& bulk) {
   bulk.revoked = !bulk.windows.empty() &&
                  std::all_of(bulk.windows.begin(), bulk.windows.end(),
@@ -135,7 +135,7 @@ void Revocation::notify_caller(std::uint32_t slot) {
   ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;
   Processed processed = Processed::maybe;
-  if (call.state == ClientState::revoking) {  // a late response, which still says whether a handler ran
+  if (call.state == ClientState::revoking) {  // a late response, which still tells whether a handler ran
     const Event& result = bulk.result;
     processed = static_cast<Processed>(result.word[ev::processed]);
     link_.recycle_of(result);

@@ -1,9 +1,9 @@
 // Ends calls that have exposed memory: first it invalidates their windows, then it emits their last event.
 // Also ends such calls early, when they are cancelled. Invalidating a window during a READ or WRITE would
-// break the session and with it every other call. A cancelled call is therefore pending release until the
-// peer has answered: its caller is notified at once, and its call slot and memory are released later, with
-// RELEASED. The last event of a call may be emitted only when the peer can no longer write to memory of the
-// application, and when no handler can get bytes that the application writes there from then on
+// break the session, and with it every other call. Therefore a cancelled call is pending release until the
+// peer has answered. Its caller is notified at once, and its call slot and memory are released later, with
+// RELEASED. The last event of a call may be emitted only under two conditions: the peer can no longer write
+// to memory of the application, and no handler can get bytes that the application writes there from then on
 // (docs/internals/decisions/calls.md). Owned by ClientEndpoint, on the context's thread.
 #pragma once
 
@@ -25,8 +25,8 @@ class Revocation {
 
   /// Called when the result of a call is known. JS gets the result when all windows of the call are invalid.
   void end(std::uint32_t slot, const boundary::Event& result);
-  /// Ends the call after all of its windows have become invalid, or after the queue pair has been destroyed;
-  /// `windows_intact` is false in the second case.
+  /// Ends the call after all of its windows have become invalid, or after the queue pair has been destroyed.
+  /// In the second case, `windows_intact` is false.
   void settle(std::uint32_t slot, bool windows_intact);
   /// Releases all memory and windows of the call, without an event.
   void end_bulk(ClientCall& call, bool windows_intact);
@@ -65,7 +65,7 @@ class Revocation {
   std::uint32_t timeouts_pending_ = 0;  ///< number of calls with a timeout
   std::uint32_t pending_release_ = 0;   ///< number of calls that are pending release
   std::vector<std::uint32_t> backlog_;  ///< slots of calls whose invalidations wait
-  /// Time since which a call has waited for its CANCEL to arrive while nothing has completed after
+  /// Time since which a call has waited for its CANCEL to arrive while no request has completed after
   /// `still_at_`. On the awake clock; 0 when no call waits.
   std::uint64_t still_since_ns_ = 0;
   std::uint32_t still_at_ = 0;  ///< value of SendQueue::completed()

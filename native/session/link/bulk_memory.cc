@@ -21,7 +21,7 @@ struct Text {
 };
 
 /// Copies a gather entry from the encode scratch buffer. The first copy of a message allocates a block for
-/// all of them. Returns false when the arena has no room.
+/// all of its copies. Returns false when the arena has no room.
 bool collect_text(Link& link, const BulkSubmission& submission, const GivenGatherEntry& given, Text& text,
                   std::vector<GatherEntry>& gather_entries) {
   Shared& shared = link.shared();
@@ -82,20 +82,20 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
   bool copies = false;
   bool copy = submission.gather_entries.size() > std::min<std::size_t>(kGatherEntriesMax, listed) && !staged;
   for (const GivenGatherEntry& given : submission.gather_entries) {
-    // The buffer has been detached since it was encoded. When the value was encoded it had the length that
+    // The buffer has been detached since it was encoded. When the value was encoded, it had the length that
     // the peer is told. (With the V8 of Node 20, compiled code that has seen a resizable view gets the old
     // length of a detached one.)
     if ((given.key != 0 || given.copied) && given.bytes == 0 && given.buffer_data == nullptr) {
       reason = Reason::detached;
       return false;
     }
-    // If the fabric cannot expose this memory, registering it would only fail at the peer; a copy in the
+    // If the fabric cannot expose this memory, registering it would only fail at the peer. A copy in the
     // arena always works.
     if (given.key != 0 && link.options().client && !staged && !link.capabilities().exposes_any_memory)
       copy = true;
     if (given.presence != nullptr && link.capabilities().reads_memory_late) copy = true;
-    // This entry must be copied now. No later event says whether its memory still exists, so the entry cannot
-    // wait for staging memory.
+    // This entry must be copied now. No later event tells whether its memory still exists, so the entry
+    // cannot wait for staging memory.
     if (given.copied) copies = true;
   }
   // A message that can be sent in place leaves the second half of the arena to messages that must be copied.

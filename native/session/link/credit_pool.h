@@ -1,10 +1,10 @@
 // The credit pool: decides how many frames the peer of each session may send, when all sessions receive from
-// shared receives. The credits of a session are the credits that its peer may still use and the used receives
-// that are not reposted yet. Each session has a number of guaranteed credits, so that no session starves.
-// Additional credits are granted while some are left, by the rule of dynamic thresholds (Choudhury and Hahne,
-// 1998): a session may have at most a few times as many additional credits as are left. So a session that
-// takes as many credits as possible leaves some to each session that opens later, and the granted credits
-// never exceed the receives. Pure arithmetic; used by SharedReceives.
+// shared receives. The credits of a session consist of the credits that its peer may still use, and of the
+// used receives that are not reposted yet. Each session has a number of guaranteed credits, so that no
+// session starves. Additional credits are granted while some are left, by the rule of dynamic thresholds
+// (Choudhury and Hahne, 1998): a session may have at most a few times as many additional credits as are left.
+// Therefore a session that takes as many credits as possible leaves some to each session that opens later,
+// and the granted credits never exceed the receives. Pure arithmetic; used by SharedReceives.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class CreditPool {
     const std::uint32_t certain = std::min(wanted, account.certain - std::min(account.held, account.certain));
     account.held += certain;
     const std::uint32_t limit = kCreditShare * left(), beyond = account.beyond();
-    // Afterwards, its additional credits must not exceed its share of the credits that are then left.
+    // After that, its additional credits must not exceed its share of the credits that are left.
     const std::uint32_t more =
         limit <= beyond ? 0 : std::min(wanted - certain, (limit - beyond) / (1 + kCreditShare));
     account.held += more;

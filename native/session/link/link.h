@@ -69,8 +69,8 @@ class Link {
   std::uint64_t on_wire(std::uint64_t bytes) const {
     return sealing_ == nullptr ? bytes : sealed_bytes(bytes);
   }
-  /// Decrypts a message of `on_wire` bytes. Returns its decrypted length, or 0 when the peer has not sealed
-  /// it.
+  /// Decrypts a message of `on_wire` bytes. Returns the frame's decrypted length, or 0 when the peer has not
+  /// sealed the frame.
   std::uint32_t open_bulk(std::byte* data, std::uint32_t on_wire, std::uint64_t number, bool shared);
   /// Appends the number of the message to the `bytes` bytes of payload. Returns the length of the number, 0
   /// when the session is not sealed.
@@ -117,11 +117,11 @@ class Link {
   std::uint32_t granted() const { return receives_.shares() && is_open() ? send_->granted() : 0; }
   /// Total number of received frames.
   std::uint32_t received() const { return received_; }
-  /// Recycles a slot that JS or a request has finished with: its receive is reposted with the next
+  /// Recycles a slot that JS or a request has finished with. The slot's receive is reposted with the next
   /// finish_turn().
   void recycle(ReceiveSlot slot) {
-    // The receive of a short slot was reposted when its message was copied, so the session need not be marked
-    // for a turn.
+    // The receive of a short slot was reposted when its message was copied, so the session does not have to
+    // be marked for a turn.
     if (!slot.is_short()) touch();
     receives_.recycle(slot);
   }
@@ -132,7 +132,7 @@ class Link {
   }
 
   /// True while calls of this session wait for arena memory. A part of a stream must then wait, too. Parts
-  /// are used in order, so a later part could otherwise keep the memory that an earlier part waits for.
+  /// are used in order. Otherwise a later part could keep the memory for which an earlier part waits.
   bool has_waiters() { return shared_.memory_waiters.has(number_); }
 
  protected:
@@ -178,7 +178,8 @@ class Link {
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has been received
   std::uint32_t received_ = 0;  ///< number of frames received, which wraps
-  /// Since when frames have waited without receiving a credit. On the awake clock; 0 when no frame waits.
+  /// Time since which frames have waited without receiving a credit. On the awake clock; 0 when no frame
+  /// waits.
   std::uint64_t stalled_since_ns_ = 0;
   std::uint64_t received_bytes_ = 0, stalls_ = 0, stalled_ns_ = 0;
 

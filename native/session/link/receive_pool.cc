@@ -25,14 +25,14 @@ ReceivePool::Slab ReceivePool::take(std::size_t bytes, std::string* error) {
 }
 
 bool ReceivePool::add(std::size_t slab_bytes, std::string* error) {
-  // An unused chunk that was kept has slabs of another size, or take() would have used it.
+  // An unused chunk that was kept has slabs of another size; otherwise take() would have used it.
   chunks_.remove_if([](const Chunk& chunk) { return chunk.unused(); });
   std::uint32_t slabs = 0;
   if (device_.capabilities().max_memories != 0) {
     for (const Chunk& other : chunks_) slabs += other.slab_bytes == slab_bytes ? other.slabs : 0;
   }
-  // The number of slabs of this size is doubled each time, so that many sessions need few registrations, and
-  // few sessions do not get a large one.
+  // The number of slabs of this size is doubled each time. Many sessions therefore need few registrations,
+  // and few sessions do not get a large one.
   slabs = std::clamp(slabs, 1u, kSlabsPerMemory);
   auto memory = device_.alloc_memory(slab_bytes * slabs, "receive slab");
   if (memory == nullptr) {

@@ -65,9 +65,9 @@ class ReceivePool {
  private:
   bool add(std::size_t slab_bytes, std::string* error);
   void give_back(std::list<Chunk>::iterator chunk, std::uint32_t index);
-  /// Returns true when an unused chunk is kept for a later session, which is the case for at most one chunk.
-  /// The chunk keeps no pages. Allocating a chunk and mapping it at the peer is a large part of the cost of a
-  /// session with few calls.
+  /// Returns true when an unused chunk is kept for a later session. At most one chunk is kept. The chunk
+  /// keeps no pages. Allocating a chunk and mapping it at the peer is a large part of the cost of a session
+  /// with few calls.
   bool keeps(const Chunk& unused) const;
 
   fabric::Device& device_;

@@ -1,7 +1,6 @@
 // A receive slot: the memory from which the bytes of a frame are read. JS identifies a receive slot by one
-// number, and the range of the number says which kind of slot it is. The ranges depend on the session, so
-// only Receives (receives.h) creates slots and converts numbers from JS back to slots. On the context's
-// thread.
+// number. The range of the number determines the kind of the slot. The ranges depend on the session, so only
+// Receives (receives.h) creates slots and converts numbers from JS back to slots. On the context's thread.
 #pragma once
 
 #include <cstdint>

@@ -5,8 +5,8 @@
 
 namespace rdma_rpc::session {
 namespace {
-/// Number of copies added at a time. Most sessions never need more than a few at once, and each copy uses
-/// memory in the session's lists.
+/// Number of copies added at a time. Most sessions never need more than a few copies at once, and each copy
+/// uses memory in the session's lists.
 constexpr std::uint32_t kCopiesStep = 16;
 }  // namespace
 
@@ -34,8 +34,8 @@ std::string Receives::open(const Wanted& wanted) {
     if (!memory_) return why;
     for (std::uint32_t i = 0; i < depth_; ++i) consumed_.push_back(i);
   }
-  // Lengths and texts are read more than once, so when peers can still write to receives, everything is read
-  // from a copy.
+  // Lengths and texts are read more than once. Therefore, when peers can still write to receives, everything
+  // is read from a copy.
   opens_in_place_ = wanted.opens_in_place;
   if (opens_in_place_ || shared_.device->capabilities().peers_keep_access) {
     copies_.reset(new std::byte[own_bytes()]);
@@ -95,7 +95,7 @@ void Receives::recycle(ReceiveSlot slot) {
     case ReceiveSlot::Kind::receive:
       return consumed_.push_back(slot.number());
     case ReceiveSlot::Kind::copy:
-      // Without a copy in use no receive waits to be released, and the slot is free already.
+      // Without a copy in use, no receive waits to be released, and the slot is free already.
       if (const std::optional<std::uint32_t> receive = copied_.take()) {
         free_copies_.give(slot.number());
         consumed_.push_back(*receive);

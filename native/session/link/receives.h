@@ -1,13 +1,14 @@
-// The receives of one session: their memory, which is its own or shared with other sessions; the copies that
-// are read where peers can still write to receives; the overflow slots; and which of all these are free,
-// posted or used by JS. It knows nothing of frames and credits. Owned by Link, on the context's thread.
+// The receives of one session. The class has their memory, which belongs to the session or is shared with
+// other sessions; the copies that are read where peers can still write to receives; and the overflow slots.
+// It knows which of these are free, posted or used by JS. It knows nothing of frames and credits. Owned by
+// Link, on the context's thread.
 //
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted
 //
 // When frames are copied, readable() returns a copy and sets the receive aside. recycle() of the copy then
-// frees one of the receives that were set aside. It need not be the same receive, because the bytes of such
-// receives are no longer needed.
+// frees one of the receives that were set aside. It may be another receive than the copied one, because the
+// bytes of such receives are no longer needed.
 #pragma once
 
 #include <algorithm>
@@ -139,7 +140,7 @@ class Receives {
   std::uint32_t first_overflow_slot_ = 0;
   std::vector<std::uint32_t> consumed_;  ///< receives to be reposted
   /// Used together with copies_: its free slots, and the receives whose copies are in use. The slot that was
-  /// freed last is used first: receives cycle through all of their memory, whereas copies stay in the cache.
+  /// freed last is used first. Receives cycle through all of their memory, whereas copies stay in the cache.
   fabric::FreeList<> free_copies_, copied_;
   std::uint32_t copies_made_ = 0;  ///< number of copies made so far, at most depth_
   fabric::FreeList<> free_overflow_slots_;

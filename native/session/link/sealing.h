@@ -1,8 +1,8 @@
-// Seals the frames and bulk messages of one session. Frames are sealed in the order in which they are sent
-// and opened in the order in which they arrive, so their nonces are counters, which need not be sent. A bulk
-// message is sealed in chunks under another key. The nonce of a chunk consists of the number of the message,
-// which its sealed frame contains, and the number of the chunk. Owned by Link, used by the send queue and
-// both endpoints, on the context's thread.
+// Seals the frames and bulk messages of one session. Frames are sealed in the order in which they are sent,
+// and opened in the order in which they arrive. Therefore their nonces are counters, which are not sent. A
+// bulk message is sealed in chunks under another key. The nonce of a chunk consists of the number of the
+// message, which its sealed frame contains, and the number of the chunk. Owned by Link, used by the send
+// queue and both endpoints, on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ class Sealing {
 
   /// Seals `plain` bytes. `data` must have room for sealed_bytes(plain). Returns the number of the message.
   std::uint64_t seal_bulk(std::byte* data, std::uint32_t plain);
-  /// Decrypts a bulk message in place. Returns false when it was forged or changed. `shared` says that others
-  /// may still write to `data`, so that each chunk must be opened in private memory.
+  /// Decrypts a bulk message in place. Returns false when it was forged or changed. `shared` is true when
+  /// others may still write to `data`, so that each chunk must be opened in private memory.
   bool open_bulk(std::byte* data, std::uint32_t plain, std::uint64_t number, bool shared);
 
  private:

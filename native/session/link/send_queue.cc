@@ -13,8 +13,8 @@ using fabric::Sge;
 static_assert(sizeof(SendQueue) <= 8192);
 
 namespace {
-/// The peer returns credits when it owes half of them. At most the other half may therefore be reserved, or
-/// frames would wait for ever.
+/// The peer returns credits when it owes half of them. Therefore at most the other half may be reserved.
+/// Otherwise frames would wait for ever.
 std::uint32_t reserves_of(std::uint32_t credits) {
   return std::min(credits / 4, credits / 2 - std::min(credits / 2, kControlCredits + 1));
 }
@@ -82,9 +82,9 @@ std::uint16_t SendQueue::pay_credits() {
   return static_cast<std::uint16_t>(credits);
 }
 
-/// Owed credits are returned with other frames. They get a CREDIT frame of their own when they are half of
-/// the peer's credits, or when the peer can send nothing more. The second condition is needed because waiting
-/// requests may hold receives, and half of the credits may then never be owed.
+/// Owed credits are returned with other frames. They get a separate CREDIT frame in two cases: when they are
+/// half of the peer's credits, and when the peer can send nothing more. The second case is needed because
+/// waiting requests may hold receives, and half of the credits may then never be owed.
 bool SendQueue::credits_due() const {
   // (The total of pooled credits varies. For such a peer, "half" therefore means half of the credits that the
   // peer has left.)

@@ -1,6 +1,6 @@
-// The sending side of a session: work requests prepared one by one and posted with one doorbell, the two
-// limits of their number (room in the send queue, and credits for the peer's receives), and the frames that
-// wait for either limit. Owned by Link, used by both endpoints, on the context's thread.
+// The sending side of a session. Work requests are prepared one by one and posted with one doorbell. Two
+// limits bound their number: room in the send queue, and credits for the peer's receives. Frames wait here
+// for either limit. Owned by Link, used by both endpoints, on the context's thread.
 //
 // The two limits are separate because the completion of a send and the peer's credit for it arrive in no
 // fixed order.
@@ -150,7 +150,7 @@ class SendQueue {
   /// Total number of bytes of completed WRITEs.
   std::uint64_t write_bytes_completed() const { return write_bytes_completed_; }
 
-  /// Posts prepared work requests only; waiting frames stay where they are.
+  /// Posts only prepared work requests; waiting frames stay where they are.
   void ring() { post_prepared(); }
   /// Prepares the waiting frames that have room now, and rings the doorbell for all prepared work requests.
   /// Returns true while a prepared work request could not be posted, so that the caller must call again.
@@ -172,8 +172,8 @@ class SendQueue {
     return credits_ <= credits_max_;
   }
   /// Returns how many segments may be sent with one frame. The peer returns credits when it owes half of the
-  /// guaranteed ones. A message could wait for ever if it needed more credits than will certainly be
-  /// returned, after the reserved ones are subtracted.
+  /// guaranteed ones. A message that needed more credits than will certainly be returned could wait for ever.
+  /// The reserved credits are subtracted from that number.
   std::uint32_t segments_max() const {
     const std::uint32_t returned = credits_certain_ / 2, left_alone = kControlCredits + reserved_max_;
     return std::min({kSegmentsMax, returned - std::min(returned, left_alone), depth_ / 4});
@@ -181,9 +181,9 @@ class SendQueue {
   std::uint32_t credits() const { return credits_; }
   std::uint32_t credits_max() const { return credits_max_; }
   /// Reserves a credit for the CANCEL of one more call. The CANCEL then never waits for the peer to receive
-  /// other frames: all later frames, including other CANCELs, leave one credit for each reserve. The reserve
-  /// ends with send_reserved_cancel() or release_reserve(). Returns false when one more reserve could lead to
-  /// a deadlock of the two sides.
+  /// other frames, because all later frames, including other CANCELs, leave one credit for each reserve. The
+  /// reserve ends with send_reserved_cancel() or release_reserve(). Returns false when one more reserve could
+  /// lead to a deadlock of the two sides.
   bool reserve_cancel() {
     if (reserved_ >= reserved_max_) return false;
     ++reserved_;
@@ -224,7 +224,7 @@ class SendQueue {
   /// never be sent.
   bool remove(std::uint32_t call);
   /// Called when the queue pair is in ERR. Drops everything that was not posted, and calls `f(call)` for each
-  /// dropped request frame. Then posts the last work request, whose completion says that the queue is empty.
+  /// dropped request frame. Then posts the last work request, whose completion shows that the queue is empty.
   template <class F>
   void drain(F&& f) {
     for (std::size_t i = 0; i < prepared_; ++i) {

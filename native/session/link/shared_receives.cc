@@ -87,8 +87,8 @@ void SharedReceives::came_for_ended_session(std::uint32_t slot) {
   post_slots({&slot, 1});
 }
 
-/// Posts these receives. Returns whether the device has accepted all of them. Refused receives are not lost:
-/// the credit pool counts them again when a later post succeeds.
+/// Posts these receives. Returns whether the device has accepted all of them. Refused receives are not lost,
+/// because the credit pool counts them again when a later post succeeds.
 bool SharedReceives::post_slots(std::span<const std::uint32_t> slots) {
   if (refused() != 0) offer_refused();
   const std::size_t taken = offer(slots);
@@ -122,8 +122,8 @@ std::size_t SharedReceives::offer(std::span<const std::uint32_t> slots) {
   return taken;
 }
 
-/// Doubles the target of a busy session, and halves that of a session that has become less busy. An idle
-/// session sends no frames, so its target does not change.
+/// Doubles the target of a busy session, and halves the target of a session that has become less busy. An
+/// idle session sends no frames, so its target does not change.
 void SharedReceives::adapt(Member& member, std::uint64_t now_ns) {
   const std::uint64_t passed_ns = now_ns - std::min(now_ns, member.since_ns);
   const bool busy = member.frames >= member.target;

@@ -1,8 +1,8 @@
 // Watches the calls that wait for their peer. These are requests that are being read, and responses that the
-// peer must accept or for which it must grant memory. Each call holds arena memory while it waits, so its
-// time is limited: by its deadline, or by the end of a session whose peer moves too little. PeerWatch knows
-// which calls wait, when the first of them is overdue, and how fast bulk data moves. ServerEndpoint owns the
-// PeerWatch and ends the calls (late.cc), on the context's thread.
+// peer must accept or for which it must grant memory. Each call holds arena memory while it waits. Its time
+// is therefore limited: by its deadline, or by the end of a session whose peer moves too little. PeerWatch
+// knows which calls wait, when the first of them is overdue, and how fast bulk data moves. ServerEndpoint
+// owns the PeerWatch and ends the calls (late.cc), on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,8 @@ class PeerWatch {
   UnreadStreams& unread() { return unread_; }
   const UnreadStreams& unread() const { return unread_; }
 
-  /// begins() is called when the call has entered a state in which it waits for the peer, and ends() before
-  /// the call leaves that state.
+  /// begins() is called when the call has entered a state in which it waits for the peer. ends() is called
+  /// before the call leaves that state.
   void begins(const ServerCall& call);
   void ends(const ServerCall& call);
   /// True while a call waits for the peer, so that look() must be called.

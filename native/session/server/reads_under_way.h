@@ -2,8 +2,8 @@
 // context, and whether the peer answers them fast enough. Owned by PeerWatch, on the context's thread.
 //
 // A stopped or slow peer may keep its READs in flight for any time, and other sessions must not wait for it.
-// After kReadSlowNs its READs therefore stop counting in the common limit. The session is then limited to one
-// READ at a time until it is as fast as others again.
+// Therefore, after kReadSlowNs, its READs stop counting towards the common limit. The session is then limited
+// to one READ at a time until it is as fast as others again.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class ReadsUnderWay {
   std::uint32_t count() const { return count_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  /// Returns how many of `bytes` bytes the next READ may fetch, 0 when it must wait.
+  /// Returns how many of `bytes` bytes the next READ may fetch; 0 when it must wait.
   std::uint32_t may_begin(std::uint32_t bytes) const {
     if (slow_ && count_ != 0) return 0;
     return flow_.may_read(bytes_, bytes);
@@ -49,7 +49,7 @@ class ReadsUnderWay {
   }
 
   /// Called about every kHoldCheckNs. `arrived` are the bytes that the fabric has received, including those
-  /// of unfinished READs; `held` is the size of the memory of the requests that these READs belong to.
+  /// of unfinished READs. `held` is the size of the memory of the requests to which these READs belong.
   /// Returns false when the peer has moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t arrived, std::uint64_t held) {
     if (count_ == 0) {

@@ -154,9 +154,9 @@ bool ServerEndpoint::deliver(const Shared::Fetched& fetched, bool queue_was_empt
   if (call.state != ServerState::fetching || call.generation != wire::call_generation(fetched.call))
     return true;
   // Other sessions may keep the completion queue from ever being empty. Two facts are enough, though. The
-  // fabric may know that the queue has no entry of this session. Or the session has received enough frames
-  // after the READ completed: frames arrive in order, and the queue contained at most as many of them as this
-  // session has receives.
+  // fabric may know that the queue has no entry of this session. Otherwise the session must have received
+  // enough frames after the READ completed. Frames arrive in order, and the queue contained at most as many
+  // of them as this session has receives.
   if (!queue_was_empty && link_.queue_pair().may_hold_messages(fetched.mark) &&
       link_.received() - fetched.received < link_.receives().depth())
     return false;
@@ -249,7 +249,7 @@ void ServerEndpoint::refuse(std::uint32_t slot, std::uint32_t status, bool ran, 
   shared_.slots.hold(static_cast<std::uint32_t>(send_slot), link_.table_index());
   const std::uint32_t bytes = static_cast<std::uint32_t>(std::min(text.size(), kErrorTextMax));
   std::memcpy(shared_.slots.payload(static_cast<std::uint32_t>(send_slot)), text.data(), bytes);
-  // A refusal does not invalidate a key of the client: the client may have timed out at the same moment and
+  // A refusal does not invalidate a key of the client. The client may have timed out at the same moment and
   // invalidated the key itself, and naming an invalid key would break the queue pair.
   link_.send_message(static_cast<std::uint32_t>(send_slot), header, nullptr, 0, bytes, 0, {});
 }

@@ -22,7 +22,7 @@ void ServerEndpoint::submit(const std::int32_t* words) {
     return shared_.slots.release(send_slot);
   }
   ServerCall& call = calls_[slot];
-  // JS may answer a part whose message it has not fetched. JS does so when no reader wants the message any
+  // JS may answer a part whose message it has not fetched. JS does so when no reader needs the message any
   // more.
   if (call.state == ServerState::waiting && call.bulk->held_back)
     end_call(slot, call);
@@ -35,8 +35,8 @@ void ServerEndpoint::submit(const std::int32_t* words) {
       wire::Header::of(wire::FrameType::response, word, static_cast<std::uint32_t>(status & 0xff), flags);
   const auto metadata_bytes = static_cast<std::uint32_t>(words[sub::metadata_bytes]);
   count_messages(call, send_slot, metadata_bytes, header.method);
-  // The slot becomes idle before the frame is sent, because the client's next request on it may arrive before
-  // our completion.
+  // The slot becomes idle before the frame is sent, because the client's next request on this slot may arrive
+  // before our completion.
   set_idle(slot, call, (status & 0xff) == 0);
   link_.send_message(send_slot, header, nullptr, metadata_bytes,
                      metadata_bytes + static_cast<std::uint32_t>(words[sub::message_bytes]),

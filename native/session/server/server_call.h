@@ -67,14 +67,14 @@ struct ServerCall {
   bool opens = false;  ///< opens a stream
   std::uint32_t method = 0;
   wire::ReplyBuffer reply_buffer{};
-  std::uint32_t invalidate_rkey = 0;  ///< key that the response's SEND_WITH_INV names
+  std::uint32_t invalidate_rkey = 0;  ///< key that the response's SEND_WITH_INV invalidates
   std::uint32_t timeout_us = 0;
   std::uint64_t arrived_ns = 0;
   std::unique_ptr<ServerBulk> bulk;
 
   /// Returns whether the slot counts as a call and is timed.
   bool is_call() const { return !part || opens; }
-  /// Returns true while the call holds memory until the peer does something. check_held() limits that time.
+  /// Returns true while the call holds memory until the peer acts. check_held() limits that time.
   bool waits_for_peer() const {
     return state == ServerState::fetching || state == ServerState::writing || state == ServerState::asking;
   }

@@ -1,6 +1,6 @@
 // Moves the bytes of bulk messages: READs of requests and WRITEs of responses. Calls and sessions take turns,
 // and the bytes in flight are limited so that other calls have room (flow.h). Owned by ServerEndpoint, which
-// decides what happens to a call afterwards; on the context's thread.
+// decides what happens to a call after its bytes have moved; on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ class Transfers {
  public:
   class Owner {
    public:
-    /// Stops the READs of the request. The call is refused when those in flight have completed.
+    /// Stops the READs of the request. The call is refused when its READs in flight have completed.
     virtual void stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) = 0;
-    /// Stops the WRITEs of the response. The error response is sent behind those that have been posted.
+    /// Stops the WRITEs of the response. The error response is sent behind the WRITEs that have been posted.
     virtual void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) = 0;
     /// Called when all WRITEs of the response are prepared. Sends the response frame behind them.
     virtual void send_written_response(std::uint32_t slot) = 0;
@@ -52,8 +52,8 @@ class Transfers {
   }
 
  private:
-  /// The credit of one call, and the credit of its session. Bytes that the call moves are subtracted from
-  /// both.
+  /// The credit of one call, and the credit of its session. The number of bytes that the call moves is
+  /// subtracted from both.
   struct Turn {
     std::int64_t& call;
     std::int64_t& session;

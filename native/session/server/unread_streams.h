@@ -53,7 +53,7 @@ class UnreadStreams {
     return std::find_if(streams_.begin(), streams_.end(),
                         [stream](const Stream& each) { return each.stream == stream; });
   }
-  /// The list is short, because a session has at most `streamsMax` streams. Its memory is kept, so it seldom
+  /// The list is short, because a session has at most `streamsMax` streams. Its memory is kept, so it rarely
   /// allocates.
   std::vector<Stream> streams_;
 };

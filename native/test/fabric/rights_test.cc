@@ -165,8 +165,8 @@ TEST(SocketRelay, HandsOverTheConnectionItselfOnRequest) {
   EXPECT_FALSE(relayed_connection(there.get()));
 }
 
-/// In some of these rounds the relay's thread is reading from the peer when the connection is requested: the
-/// peer sends a lot, and each round waits a little longer.
+/// In some of these rounds, the relay's thread is reading from the peer when the connection is requested: the
+/// peer sends much data, and each round waits a little longer.
 TEST(SocketRelay, HandsOverAConnectionWhosePeerIsSending) {
   const std::string much(100 << 10, 'm');
   for (int round = 0; round < 1000; ++round) {

@@ -1,4 +1,4 @@
-// Determines from the results of polls alone when everything that lay in a completion queue at some moment
+// Determines, only from the results of polls, when everything that was in a completion queue at some moment
 // has been polled. The tests use seeded polls of a queue that is filled all the time.
 #include <gtest/gtest.h>
 

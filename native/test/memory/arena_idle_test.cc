@@ -1,4 +1,4 @@
-// Chunks of the arena that have not been used for long are returned to the system. The tests check which
+// Chunks of the arena that have been unused for long are returned to the system. The tests check which
 // chunks, when, and how many at once.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// One side of a modelled shm connection: a device, a queue pair and memory, all in this process, and the
-// event loop of an application that sleeps while it has nothing to do. It runs on the thread that the
+// One side of a modelled shm connection: a device, a queue pair and memory, all in this process. It also has
+// the event loop of an application that sleeps while it has nothing to do. It runs on the thread that the
 // Execution has scheduled.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace {
 
 /// Every scenario takes fewer steps than this. A longer run loops endlessly.
 constexpr std::uint64_t kStepsMax = 20'000;
-/// Limit of steps of one thread without a store. At this number the thread waits for the other one in a loop
+/// Limit of steps of one thread without a store. At this number, the thread waits for the other one in a loop
 /// of its own.
 constexpr std::uint64_t kSpinsMax = 50;
 constexpr std::size_t kLogged = 60;

@@ -1,6 +1,6 @@
 // Runs two threads in turns, in every order of their steps. A step is a load, a store, a fence or a copy of
-// shared memory (words.h), or a stall point. Between two steps of one thread the other thread may execute any
-// number of steps. explore() runs a scenario again and again, each time with another choice at one point,
+// shared memory (words.h), or a stall point. Between two steps of one thread, the other thread may execute
+// any number of steps. explore() runs a scenario again and again, each time with another choice at one point,
 // until all choices within the limits have been made. The limits are the number of switches away from a
 // thread that could continue, and the number of loads that return an old value. Used by the tests of this
 // folder.
@@ -26,7 +26,7 @@ struct Choice {
   std::size_t made, options;
 };
 
-/// One execution. The first choices are given; from then on it takes the first alternative of each choice.
+/// One execution. The first choices are given. From then on, it takes the first alternative of each choice.
 class Execution {
  public:
   Execution(const Limits& limits, std::vector<Choice> path) : path_(std::move(path)), left_(limits) {}

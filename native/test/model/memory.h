@@ -5,9 +5,9 @@
 //
 // Each thread has a view: for each word, the oldest value that the thread may still read. A release store
 // attaches the view to its value, and an acquire load adopts that view. Fences do the same for the relaxed
-// accesses around them. Sequential consistency is one more view, which such fences and accesses share (as in
-// the "strong RC11" models; it allows a little less than C++ where a word is used with both kinds of
-// accesses).
+// accesses around them. Sequential consistency is one more view, which such fences and accesses share. (This
+// corresponds to the "strong RC11" models; it allows a little less than C++ where a word is used with both
+// kinds of accesses.)
 #pragma once
 
 #include <array>
@@ -39,9 +39,9 @@ class Memory {
   void fence(std::size_t thread, std::memory_order order);
   /// Called when non-atomic bytes are read or written. Returns "", or a description of the error.
   std::string touch(std::size_t thread, const void* at, std::size_t bytes, bool write);
-  /// Called after a copy to this address: the words there have new values.
+  /// Called after a copy to this address, because the words there have new values.
   void overwritten(std::size_t thread, const void* at, std::size_t bytes);
-  /// Makes all stores so far visible to the thread, as a real machine does in the end: from now on the thread
+  /// Makes all stores so far visible to the thread, as a real machine finally does: from now on, the thread
   /// reads the newest value of every word. Returns false if all of them were visible already.
   bool catch_up(std::size_t thread);
 

@@ -190,8 +190,8 @@ TEST_F(ShmModel, MessagesOfEveryNumberOfCellsArriveWhole) {
   });
 }
 
-/// Epochs have one cell. Before each message the owner has read the earlier messages, has not read them, or
-/// reports that it has read them too late.
+/// Epochs have one cell. Before each message, the owner has read the earlier messages, has not read them, or
+/// reports too late that it has read them.
 TEST_F(ShmModel, NoUnreadMessageIsOverwritten) {
   constexpr std::size_t kBytes[] = {8, 100, 20};
   holds({.switches = 2, .old_values = 1}, [&](Execution& run) {

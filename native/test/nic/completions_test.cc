@@ -41,7 +41,8 @@ TEST(CompletionQueueThatCannotBePolled, IsNoticedBeforeASleep) {
   nic.poll_error = 0;
 }
 
-/// All queue pairs complete as many requests as they may have outstanding, and nothing polls meanwhile.
+/// All queue pairs complete as many requests as they may have outstanding, and no thread polls in the
+/// meantime.
 TEST(CompletionQueueOfManyQueuePairs, NeverOverruns) {
   Machine machine;
   Profile profile = capable();
@@ -79,7 +80,7 @@ TEST(CompletionQueueOfManyQueuePairs, NeverOverruns) {
   EXPECT_EQ(good, kPairs * kSends * 2);
 }
 
-/// Each thread of a process has a completion queue of its own, on a device that it has opened itself.
+/// Each thread of a process has its own completion queue, on a device that the thread has opened itself.
 TEST(CompletionQueuesOfThreads, UseTheInterruptsOfTheDeviceInTurn) {
   Machine machine;
   Nic& nic = machine.add(capable());

@@ -1,5 +1,5 @@
-// UC, UD and multicast on a NIC: what its driver refuses is refused with its reason, a group is joined on the
-// network as well, and the ends of queue pairs and of groups come in the right order.
+// UC, UD and multicast on a NIC. What its driver refuses is refused with its reason, a group is also joined
+// on the network, and queue pairs and groups end in the right order.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using namespace fabric;
 
 constexpr std::uint32_t kQkey = 5;
 
-/// A UD queue pair in RTS on a NIC of its own machine.
+/// A UD queue pair in RTS, on a NIC of its own machine.
 class Datagrams : public ::testing::Test {
  protected:
   void open_nic(const Profile& profile, bool ipv6 = false) {

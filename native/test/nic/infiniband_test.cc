@@ -1,5 +1,5 @@
-// What the sideband sets on InfiniBand, where rdma_cm would ask the subnet manager: a port with several LIDs
-// (LMC) is reached by its first one, and the service level is that of the option.
+// What a connection over the sideband sets on InfiniBand, where rdma_cm would ask the subnet manager. A port
+// with several LIDs (LMC) is reached by its first LID, and the service level is that of the option.
 #include <algorithm>
 #include <vector>
 
@@ -22,7 +22,7 @@ class InfiniBand : public testing::Test {
       };
     }
   }
-  /// Connects a queue pair of each, and returns the paths of both.
+  /// Connects two queue pairs, one of each device, and returns the paths of both.
   std::vector<ibv_ah_attr> paths(const fabric::VerbsOptions& options = {}) {
     const auto client = open(*nics_[0], options), server = open(*nics_[1], options);
     paths_.clear();

@@ -113,7 +113,7 @@ TEST_F(Link, ToAPeerThatIsNeverReadyEndsOtherwise) {
 }
 
 /// When the MTU of the path becomes smaller, packets of the agreed size are lost and small ones arrive. The
-/// connection ends when its retries fail, and the next connection has the new MTU of the port.
+/// connection ends when its retries fail. The next connection uses the new MTU of the port.
 TEST_F(Link, WithASmallerMtuEndsOneConnectionAndTheNextFits) {
   connect();
   nics_[1]->wire_mtu = 1024;

@@ -67,7 +67,7 @@ TEST_F(ByManager, QueuePairsConnect) {
   EXPECT_TRUE(pair.up());
 }
 
-/// The peer notices the end by the good-bye of rdma_cm, without a request under way.
+/// The peer notices the end by the disconnect message of rdma_cm, although no request is under way.
 TEST_F(ByManager, TheEndOfOneSideEndsTheOther) {
   Connected pair(*devices_[0], *devices_[1]);
   ASSERT_EQ(pair.error, "");

@@ -14,15 +14,15 @@ namespace {
 constexpr std::uint32_t kSessions = 300;
 constexpr std::uint64_t kCommandsAtOnce = 500;  // 50 ms
 
-/// With windows, without them, and without shared receives.
+/// The NICs have windows, no windows, and no shared receives.
 class ManySessions : public testing::TestWithParam<const char*> {
  protected:
   ManySessions() {
     for (std::uint32_t i = 0; i < kSessions; ++i) links_.push_back(ends_.connect(2));
   }
   Nic& client() { return *nics_[0]; }
-  /// Runs iterations of the client until it has no session and no queue pair. Returns the most commands of
-  /// one iteration.
+  /// Runs iterations of the client until it has no session and no queue pair. Returns the largest number of
+  /// commands in one iteration.
   std::uint64_t most_commands_of_an_iteration() {
     std::uint64_t most = 0;
     const auto over = [&] {

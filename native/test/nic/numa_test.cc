@@ -65,7 +65,7 @@ TEST(MemoryOfADevice, IsTakenFromItsNodeIfPossible) {
   ::munmap(data, kBytes);
 }
 
-/// The kernel refuses it, and the memory is ordinary memory.
+/// The kernel refuses the policy, and the memory is ordinary memory.
 TEST(MemoryOfADevice, OfANodeThatIsNotThereIsOrdinaryMemory) {
   constexpr std::size_t kBytes = 1 << 16;
   void* data = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -42,7 +42,7 @@ inline Profile named(const std::string& name, Profile profile = capable()) {
 struct Connected {
   std::unique_ptr<fabric::CompletionQueue> client_cq, server_cq;
   std::unique_ptr<fabric::QueuePair> client, server;
-  std::string error;  ///< why they could not be made or connected
+  std::string error;  ///< the reason why they could not be made or connected
 
   Connected(fabric::Device& client_device, fabric::Device& server_device,
             fabric::QpOptions options = {.send_wr_max = 16, .recv_wr_max = 16})

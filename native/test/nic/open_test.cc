@@ -45,7 +45,7 @@ TEST_F(WhichDevice, OthersGetNoCommand) {
   for (const std::size_t i : {0u, 2u, 3u}) EXPECT_EQ(machine_.nics()[i]->commands, 0u) << i;
 }
 
-/// To find out which device has an address, ports are read, and nothing is made.
+/// To find out which device has an address, the ports are read, and no object is made.
 TEST_F(WhichDevice, ThatHasTheAddressIsTheOnlyOneThatIsTriedOut) {
   Host host;
   for (unsigned i = 0; i < 4; ++i) {

@@ -1,5 +1,5 @@
 // The loops of `rdma-rpc perf` on NICs that differ: each operation carries every byte, with polling and with
-// events. Both sides are in this process, each on a thread of its own.
+// events. Both sides are in this process, each on its own thread.
 #include "perf/pair.h"
 
 #include <future>
@@ -22,7 +22,7 @@ class Perf : public testing::TestWithParam<const char*> {
   std::unique_ptr<Pair> side(std::size_t which, PairOptions options) {
     options.active = which == 0;
     std::string error;
-    // As the command does: the first message may come before the peer has posted its receives.
+    // As with the command, the first message may come before the peer has posted its receives.
     fabric::VerbsOptions endless;
     endless.rnr_retry = 7;
     auto endpoint = make_fabric_endpoint(open(*nics_[which], endless), Pair::needs(options), &error);
@@ -78,7 +78,7 @@ TEST_P(Perf, CarriesEachOperationWhole) {
       options.bytes_max = 5000;
       options.depth = options.receive_depth = 16;
       options.validate = true;
-      // A WRITE whose latency is measured is looked for in memory, without events.
+      // A WRITE whose latency is measured is detected in memory, without events.
       options.events = !(verb == Verb::write && latency);
       for (const std::uint32_t bytes : {8u, 5000u}) {
         SCOPED_TRACE(std::to_string(static_cast<int>(verb)) + (latency ? " lat " : " bw ") +

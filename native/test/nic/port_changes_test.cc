@@ -1,4 +1,4 @@
-// Addresses and MTUs change while a server runs, for example by DHCP, `netplan apply` or a new subnet
+// Addresses and MTUs change while a server runs, for example because of DHCP, `netplan apply` or a new subnet
 // manager. A queue pair is connected with the values of that time, and not with those from when the device
 // was opened.
 #include <set>

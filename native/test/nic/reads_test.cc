@@ -1,5 +1,5 @@
-// READs with several gather entries, of which some devices have one only (max_sge_rd), and events that come
-// twice.
+// READs with several gather entries, of which some devices support only one (max_sge_rd), and events that
+// come twice.
 #include <poll.h>
 
 #include "nic/open.h"
@@ -47,7 +47,8 @@ TEST_P(Reads, HaveAsManyEntriesAsTheDeviceAllowsThem) {
 
 INSTANTIATE_TEST_SUITE_P(Nic, Reads, testing::Values(1, 2, 7));
 
-/// The descriptor is readable until both events have been read: a loop that slept on it would not sleep.
+/// The descriptor is readable until both events have been read. Otherwise a loop that sleeps on it would not
+/// sleep.
 TEST(EventsThatComeTwice, WakeOnce) {
   Machine machine;
   Profile profile = capable();

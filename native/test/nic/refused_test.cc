@@ -22,7 +22,7 @@ TEST(NicWithoutReliableConnections, IsRefusedByName) {
   EXPECT_NE(why_apple.find("rdma_en2 has no reliable connections (RC)"), std::string::npos) << why_apple;
 }
 
-/// The library of MANA takes the flag of inline data and ignores it, so the device opens and carries no
+/// The library of MANA accepts the flag of inline data and ignores it, so the device opens and carries no
 /// session.
 TEST(NicWithoutInlineData, CarriesNoSession) {
   Machine machine;

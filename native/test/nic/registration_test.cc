@@ -54,7 +54,7 @@ TEST_F(Registered, ALimitIsNotTriedTwice) {
   EXPECT_EQ(nic_.registered.size(), 1u);
 }
 
-/// Drivers say EINVAL, which names nothing. No region of a session is larger than a message.
+/// Drivers return EINVAL, which gives no reason. No region of a session is larger than a message.
 TEST_F(Registered, BeyondTheLargestRegionIsNamed) {
   nic_.profile.attributes.max_mr_size = 8192;
   const auto device = open(nic_);

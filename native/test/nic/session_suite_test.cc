@@ -1,7 +1,7 @@
-// The session suite on the NICs that differ most: with windows, without them, and with few READs for the whole
-// device (not with sanitizers, since that one changes numbers only). The other NICs carry a call of each kind.
-// Peers notice the end of a queue pair, as with rdma_cm; over the sideband the control connection would tell
-// them.
+// The session suite on the NICs that differ most: with windows, without windows, and with few READs for the
+// whole device. The last one is left out with sanitizers, because it only changes numbers. The other NICs
+// carry a call of each kind. Peers notice the end of a queue pair, as with rdma_cm. Without rdma_cm, the end
+// of the sideband connection would tell them.
 #include "nic/device/profiles.h"
 #include "nic/open.h"
 #include "session/suite/device_suite.h"

@@ -1,4 +1,4 @@
-// What sessions ask of a NIC: queues of the size that they use, and no more.
+// The resources that sessions request from a NIC: queues of the size that they use, and not more.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -28,7 +28,7 @@ TEST(SessionOnANic, AsksForQueuesOfTheSizeThatItUses) {
   EXPECT_EQ(ends.finish(), std::vector<std::string>{});
 }
 
-/// Returns the number of requests by opcode, on both NICs, of a call with 1 MiB in each direction.
+/// Makes a call with 1 MiB in each direction, and returns the number of requests on both NICs by opcode.
 std::map<ibv_wr_opcode, std::uint32_t> requests_of_a_large_call(Exposure exposure) {
   Machine machine;
   nic::Nic* nics[2] = {&machine.add(nic::named("nic0")), &machine.add(nic::named("nic1"))};
@@ -68,7 +68,7 @@ TEST(LargeCallOnANic, TakesTheseRequests) {
 namespace rdma_rpc::nic {
 namespace {
 
-/// By default, calls go on where a bond (LAG) loses all packets for a second while it fails over.
+/// By default, calls continue when a bond (LAG) loses all packets for a second while it fails over.
 TEST(SessionOnANic, SurvivesAPauseOfASecond) {
   using session::test::CallSpec;
   Machine machine;

@@ -21,8 +21,8 @@ namespace rdma_rpc::perf {
 class Damaged final : public Endpoint {
  public:
   explicit Damaged(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
-  /// Plans the damage: the byte at offset `at` of the memory, when `after` receives (or requests of this
-  /// side) have completed.
+  /// Plans the damage of the byte at offset `at` of the memory. It happens when `after` receives (or requests
+  /// of this side) have completed.
   void plan(std::uint64_t at, bool receives, std::uint64_t after) {
     at_ = at, receives_ = receives, after_ = after, seen_ = 0;
   }
@@ -68,8 +68,8 @@ class Damaged final : public Endpoint {
   std::function<void()> before_sleep_;
 };
 
-/// Behaves like a fabric with shared receives, as seen by the loops: a message of one queue pair uses a
-/// receive that was posted for the previous one.
+/// Behaves like a fabric with shared receives, from the loops' point of view: a message of one queue pair
+/// uses a receive that was posted for the previous one.
 class Crossed final : public Endpoint {
  public:
   Crossed(std::unique_ptr<Endpoint> inner, std::uint32_t queue_pairs)

@@ -132,7 +132,7 @@ TEST(FabricEndpoint, DatagramsToAGroupReachThePeerAndTheirSenderIsTold) {
   ASSERT_EQ(received.size(), 1u);
   EXPECT_TRUE(received[0].received);
   EXPECT_FALSE(received[0].looped_back);
-  // The sender is a member of the group, too, and must not count its own message as one of the peer.
+  // The sender is also a member of the group, and must not count its own message as one of the peer.
   for (const Completion& own : Both::take(*ends.a, *ends.b, 2)) EXPECT_EQ(own.looped_back, own.received);
 }
 

@@ -179,8 +179,8 @@ TEST_P(Calls, AreOfferedAReplyBufferWhenTheMethodIsSaidToAnswerLarge) {
   expect_ok(pair.complete({.response_bytes = 20'000, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_asked, 0u);
   EXPECT_EQ(stats.reply_buffers_predicted, 1u);
-  // The declared size is only a hint. For a larger response the server asks for memory, and the client learns
-  // its size.
+  // The declared size is only a hint. For a larger response, the server asks for memory, and the client
+  // learns the size.
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));
   EXPECT_EQ(stats.reply_buffers_asked, 1u);
   expect_ok(pair.complete({.response_bytes = 40'000, .method = 9}));

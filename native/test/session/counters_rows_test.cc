@@ -1,5 +1,5 @@
-// Rows of the counters page: each open session has a row as long as there are at most as many sessions as
-// rows, however many sessions existed before and however they ended.
+// Rows of the counters page. As long as there are at most as many open sessions as rows, each open session
+// has a row, however many sessions existed before and however they ended.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ TEST_P(CountersRows, AreFreeForNewSessionsAfterManyHaveEnded) {
   for (const auto& both : many) end(both);
   EXPECT_EQ(pair.server.context->session_count(), 0u);
   EXPECT_EQ(rows_taken(pair.client) + rows_taken(pair.server), 0);
-  // Each session gets the table entry that has been free for longest, so each session gets another entry.
+  // Each session gets the table entry that has been free for longest, so each session gets a different entry.
   for (std::uint32_t i = 0; i < kMany; ++i) {
     const auto both = open();
     EXPECT_NE(row_of(pair.client, both.first), nullptr) << "client session " << i << " after the many";

@@ -1,5 +1,5 @@
-// Credits, receives and send slots of a session are used up on both sides, never exceeded, and all returned
-// in the end.
+// Credits, receives and send slots of a session are used up on both sides, but never exceeded. In the end all
+// of them are returned.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ using Violations = std::vector<std::string>;
 // --- credits
 
 /// Both directions are full of small and bulk calls, with responses in any order and cancels at any time. RNR
-/// retry is 0, so a frame beyond the receives would break the session at once, and a lost credit would stop
-/// it for ever.
+/// retry is 0. Therefore a frame beyond the receives would break the session at once, and a lost credit would
+/// stop it for ever.
 TEST(Credits, NeitherRunOutNorOverrunForAnySeed) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -136,8 +136,8 @@ TEST(Credits, ForWhichManyCallsWaitAfterALongSleepAreNotOverdue) {
 
 TEST(Credits, ComeBackAlthoughMostReceivesAreHeld) {
   // Bulk requests hold their receives while they wait for arena memory. The credits of the other receives
-  // must still be returned. In this test they belong to small calls that are cancelled, and get no response
-  // that could return a credit.
+  // must still be returned. In this test the other receives belong to small calls that are cancelled, and
+  // that get no response which could return a credit.
   PairOptions options = immediate();
   options.inflight_max = 64;
   options.context.send_slots = 128;
@@ -191,8 +191,8 @@ TEST(Credits, OfASilentPeerLetNoMoreThanItsReceivesOnTheWire) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// A peer returns no credits. Three reserves then apply: data frames leave the credits of control frames;
-/// CANCELs that a caller waits for have reserved credits; and control frames leave the last credit to CREDIT
+/// A peer returns no credits. Three reserves then apply. Data frames leave the credits of control frames.
+/// CANCELs for which a caller waits have reserved credits. Control frames leave the last credit to CREDIT
 /// frames. The test checks the exact number of frames.
 TEST(Credits, OfEachKindOfFrameAreUsedUpToTheReserveOfTheNext) {
   constexpr std::uint32_t kInflight = 40;

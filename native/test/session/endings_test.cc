@@ -46,7 +46,7 @@ const Shape kShapes[] = {
 
 class Endings : public testing::TestWithParam<Shape> {
  protected:
-  /// The pair with the call under test, and two other calls, which only the end of the session may end.
+  /// The pair with the call under test, and two other calls that only the end of the session may end.
   struct Run {
     explicit Run(const Shape& shape, std::uint64_t seed = 1, std::uint32_t inflight = 4)
         : pair(options(seed, inflight)) {

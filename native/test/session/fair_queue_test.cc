@@ -15,7 +15,7 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-/// Returns the order of the first `turns` turns. In each turn the member uses its whole credit or leaves.
+/// Returns the order of the first `turns` turns. In each turn, the member uses its whole credit or leaves.
 Ids turns_of(FairQueue& queue, std::size_t turns, Moved moved = Moved::share) {
   Ids ids;
   queue.serve([&](std::uint32_t id, std::int64_t& credit) {

@@ -1,4 +1,4 @@
-// Small calls beside large ones, and large ones beside each other. The tests check how much may be posted
+// Small calls beside large calls, and large calls beside each other. The tests check how much may be posted
 // ahead of a small frame, how much may be fetched at once, which session moves data when, and that all limits
 // are free again after any failure. They count posted work at the device instead of in the session.
 #include <gtest/gtest.h>
@@ -159,7 +159,7 @@ CallSpec moving(Bulk kind, std::size_t bytes) {
   return {.response_bytes = bytes, .response_in_arena = true, .given_reply_buffer = bytes};
 }
 
-/// Number of bytes by which a member may be ahead of others: those of a turn and of one more request.
+/// Number of bytes by which a member may be ahead of others: the bytes of a turn and of one more request.
 constexpr std::uint64_t kSlackBytes = static_cast<std::uint64_t>(kQuantumBytes) + kChunkBytes;
 
 class Fairness : public testing::TestWithParam<Bulk> {};
@@ -245,7 +245,7 @@ TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// Sessions have equal shares however many calls each of them has.
+/// Sessions have equal shares, however many calls each of them has.
 TEST_P(Fairness, SessionsHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kCalls = 10;
   constexpr std::uint64_t kTurnsUntilHeard = 2;  // turns of the server until a caller has a response
@@ -308,7 +308,7 @@ TEST_P(Fairness, SmallCallsAreAnsweredBetweenSlicesThatAreSmallThen) {
   const std::uint64_t id = hosts.start(0, moving(GetParam(), 8 << 20));
   hosts.client.turn(hosts.world.now_ns());
   for (std::size_t i = 0; i < 40; ++i) {
-    const std::uint64_t small = hosts.start(i % 2, {});  // in the same session, and in another one
+    const std::uint64_t small = hosts.start(i % 2, {});  // in the same session, and in another session
     hosts.client.turn(hosts.world.now_ns());
     const std::uint64_t before = hosts.moved();
     hosts.server.turn(hosts.world.now_ns());
@@ -346,7 +346,7 @@ TEST(Copies, OfBothKindsShareTheTurns) {
 
 // --- after failures
 
-/// A random load of three sessions with cancels, faults and ends: the limits hold at every step, and all
+/// A random load of three sessions with cancels, faults and ends. The limits hold at every step, and all
 /// resources are returned. (finish() checks the resources.)
 TEST(FairnessSeeds, BoundsHoldAndBudgetsComeBack) {
   constexpr std::uint64_t kMost = 600 << 10;

@@ -43,8 +43,8 @@ TEST(FullQueue, KeepsNoLargeRequestOfAnotherSessionFromItsHandler) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// A device that hides its completions does not say what its queue contains, so the request waits until as
-/// many completions have been polled as the queue can hold.
+/// A device that hides its completions does not report what its queue contains. Therefore the request waits
+/// until as many completions have been polled as the queue can hold.
 TEST(FullQueue, KeepsNoLargeRequestOfAnotherSessionForLongWhereTheDeviceSaysNothing) {
   PairOptions options = many_calls();
   options.sim.hides_completions = true;

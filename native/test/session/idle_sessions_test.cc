@@ -44,7 +44,7 @@ TEST_P(IdleSessions, AreNotLookedAtWhileAnotherIsActive) {
     EXPECT_TRUE(pair.complete({}).answered());
     EXPECT_TRUE(pair.complete({.request_bytes = 5000, .response_bytes = 5000}).answered());
   }
-  // A call takes some turns of each side, with one visit each.
+  // A call takes some turns of each side, and each turn is one visit.
   EXPECT_LE(looked_at() - looked_at_before, std::uint64_t{kCalls} * 2 * 16);
   EXPECT_EQ(finish(), Violations{});
 }

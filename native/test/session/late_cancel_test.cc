@@ -1,4 +1,4 @@
-// The moment at which a caller is notified that its call has ended, so that it may write to the buffers of
+// Tests at which moment a caller is notified that its call has ended, so that it may write to the buffers of
 // its request. The notification must come after the CANCEL has arrived at the server. The server must read
 // the CANCEL before it delivers the request.
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(LateCancel, CallersAreNotNotifiedBeforeTheCancelHasArrived) {
   Pair pair;
   const std::uint64_t id = pair.start({.request_bytes = 5000, .answer = Answer::later});
   pair.run();
-  pair.hold_client(true);  // holds the completion that says that the CANCEL has arrived
+  pair.hold_client(true);  // holds the completion which shows that the CANCEL has arrived
   pair.client.cancel(id);
   let_pass(pair.world, {&pair.client}, kLongNs);
   EXPECT_FALSE(pair.call(id).ended());

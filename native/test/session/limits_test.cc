@@ -1,4 +1,4 @@
-// The limits of a context (arena, registrations, memory windows, sessions): each step may be refused, with a
+// The limits of a context: arena, registrations, memory windows and sessions. Each step may be refused with a
 // reason, and all resources are released.
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ TEST(ArenaExhausted, ClosingASessionRemovesItsCallsFromTheQueue) {
 TEST(ArenaExhausted, ARequestThatCannotBeCopiedIsRefused) {
   RDMA_RPC_NEEDS_WINDOWS();  // staging memory is not part of the arena
   PairOptions options = immediate();
-  options.context.mr_cache.max_bytes = 0;  // so every buffer must be copied
+  options.context.mr_cache.max_bytes = 0;  // therefore every buffer must be copied
   Pair pair(options);
   EXPECT_TRUE(pair.complete({.request_bytes = 2000}).answered());
   const memory::BlockId hog = pair.client.context->arena().alloc(7 << 20);
@@ -117,8 +117,8 @@ TEST(Registrations, AtTheSystemsLimitEndInACopyOrARefusal) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Parts of a stream are used in order, so the second part must not use memory that the first part waits for.
-/// Other calls may overtake them.
+/// Parts of a stream are used in order, so the second part must not use memory for which the first part
+/// waits. Other calls may overtake them.
 TEST(ArenaMemory, GoesToThePartsOfAStreamInOrder) {
   for (const bool requests : {true, false}) {
     SCOPED_TRACE(requests);
@@ -168,7 +168,7 @@ TEST(ArenaMemory, IsNotAllTakenByTheReplyBuffersThatPartsAreExpectedToNeed) {
 }
 
 /// One call of the method had a large response. The memory that is expected for its next responses must leave
-/// room for memory that is certainly needed, which in this test is the copy of a request.
+/// room for memory that is certainly needed. In this test, that is the copy of a request.
 TEST(ArenaMemory, IsNotAllTakenByTheReplyBuffersThatCallsAreExpectedToNeed) {
   PairOptions options = immediate();
   options.inflight_max = 16;
@@ -233,7 +233,7 @@ TEST(Windows, TheNthRefusedEndsThatCallOrItsReplyBuffer) {
         EXPECT_EQ(call.processed, Processed::no);
       } else {
         EXPECT_TRUE(
-            call.answered());  // the fourth window is for the reply buffer, which the server requests then
+            call.answered());  // the fourth window is for the reply buffer, which the server then requests
         EXPECT_EQ(pair.client.context->stats().reply_buffers_asked, nth == 4 ? 1u : 0u);
       }
       EXPECT_TRUE(pair.complete({.request_bytes = 2000, .response_bytes = 2000}).answered());

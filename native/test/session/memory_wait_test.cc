@@ -13,7 +13,7 @@ using boundary::Processed;
 using Violations = std::vector<std::string>;
 
 constexpr std::uint32_t kResourceExhausted = 8;
-/// Longer than the clock advances while a pair runs until it is idle.
+/// This is longer than the clock advances while a pair runs until it is idle.
 constexpr std::uint64_t kMargin = 30 * kMemoryCheckNs;
 
 /// Advances the clock by `ns` in steps, with a turn of both sides after each step.
@@ -33,7 +33,7 @@ struct ManyRequests {
   }
   static PairOptions options() {
     PairOptions options = immediate();
-    options.inflight_max = 4;  // so the server has 20 receives
+    options.inflight_max = 4;  // therefore the server has 20 receives
     options.call_slots = 64;
     options.context.send_slots = 128;
     return options;
@@ -71,7 +71,7 @@ TEST(MemoryWait, OfRequestsEndsThemAfterItsLimitAndNotTheSession) {
 }
 
 /// Submits texts of 100 bytes before and after a large value, which is sent in place unless the session is
-/// sealed. Returns the number of bytes that the arena has refused, according to the submission.
+/// sealed. Returns the number of bytes that the arena has refused, as the submission reports it.
 std::int32_t asked_in_vain(PairOptions options) {
   Pair pair(options);
   const memory::BlockId hog = pair.client.context->arena().alloc(8 << 20);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kPeriodNs = 1000;
 
-/// One check: the time, the number of bytes that have moved until then, and the number of bytes that are due
+/// One check: the time, the number of bytes that have moved by then, and the number of bytes that are due
 /// from then on.
 struct Look {
   std::uint64_t now_ns, moved, due;
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ALittleThatIsAllThereIs", {{0, 0, 7, true}, {900, 7, 100, true}, {1899, 50, 100, true}}},
         Case{"APeriodBeginsWhenTheLastOneHasBroughtItsPart",
              {{0, 0, 100, true}, {100, 100, 100, true}, {1099, 150, 100, true}, {1100, 150, 100, false}}},
-        // Bytes that come too late do not count for their period; they count for the next one.
+        // Bytes that come too late do not count for their period, but for the next one.
         Case{"APeerThatGoesOn",
              {{0, 0, 100, true},
               {1500, 0, 100, false},

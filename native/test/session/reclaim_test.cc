@@ -33,7 +33,7 @@ PairOptions by_cpu() {
   return options;
 }
 
-/// Clients that stop one after the other, and a last client that does not stop.
+/// Clients that stop one after another, and a last client that does not stop.
 struct Reclaim : ClientGroup {
   explicit Reclaim(std::size_t stopped = kStopped, const PairOptions& options = small_arena())
       : ClientGroup(stopped + 1, options), count(stopped) {
@@ -203,7 +203,7 @@ TEST(Reclaim, TimeInWhichTheServerWasStoppedDoesNotCount) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// A device may still read the memory of posted WRITEs, so only the end of the session frees it.
+/// A device may still read the memory of posted WRITEs, so only the end of the session frees that memory.
 TEST(Reclaim, AnswersThatStoppedClientsDoNotAcceptEndTheirSessionsForOthers) {
   Reclaim group;
   group.stop_writing();
@@ -263,7 +263,7 @@ struct Unread : Reclaim {
     EXPECT_EQ(held(), messages);
     EXPECT_EQ(clients[0].held_back.size(), messages);
   }
-  /// Size of a message. It is more than the client's memory for messages ahead of the reader.
+  /// Size of a message. Their size exceeds the client's memory for messages ahead of the reader.
   static constexpr std::size_t kMessage = 9 << 20;
   static_assert(kMessage > kArenaBytes / 8);
   bool others_wait() { return waits(kArenaBytes / 8 * 7 - kMessage / 2); }

@@ -1,5 +1,5 @@
-// Runs whole sessions from a seed: a random load of every kind of call, and one random failure after the
-// other, while the oracle checks all rules. A failure names its seed, and the same seed gives the same run.
+// Runs whole sessions from a seed, with a random load of every kind of call and one random failure after
+// another. The oracle checks all rules. A failure names its seed, and the same seed gives the same run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// Messages in segments (WIRE 2.5). Their lengths are around multiples of a segment's length. They are sent
-// both ways, with too few credits and too little memory, cancelled at any step, and sealed. The sides of the
-// pair check all bytes and resources.
+// Messages in segments (WIRE 2.5). Their lengths are around multiples of a segment's length. They are sent in
+// both directions, with too few credits and too little memory, cancelled at any step, and sealed. The sides
+// of the pair check all bytes and resources.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"
@@ -69,8 +69,8 @@ TEST(Segments, NeedFewerCreditsThanComeBackForSure) {
     const std::uint32_t all = inflight + kControlReceives;
     const std::uint32_t credits = options.credit_pool ? std::min(all, kCertainReceives) : all;
     EXPECT_LE(frames + kControlCredits, credits - (credits / 2 - 1)) << inflight;
-    // The arithmetic is checked for each number; calls are made for small numbers, where credits are tight,
-    // and for some others.
+    // The arithmetic is checked for each number. Calls are made for small numbers, with which credits are
+    // scarce, and for some others.
     if (most == 0 || (inflight > 40 && inflight % 32 != 0)) continue;
     std::vector<std::uint64_t> ids;
     const std::size_t bytes = most - sizeof(Descriptor);
@@ -101,7 +101,7 @@ TEST(Segments, GoAsLargeMessagesWhileAllLongSlotsAreUnderWay) {
 TEST(Segments, OfCallsCancelledAtEachStep) {
   for (int steps = 0; steps < 40; ++steps) {
     PairOptions options = pair_options();
-    options.inflight_max = 16;  // then only two frames of one message may wait for credits
+    options.inflight_max = 16;  // only two frames of one message may then wait for credits
     Pair pair(options);
     std::vector<std::uint64_t> ids;
     for (int i = 0; i < 16; ++i) ids.push_back(pair.start({.request_bytes = 1500, .response_bytes = 1900}));

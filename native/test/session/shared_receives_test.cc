@@ -48,7 +48,7 @@ TEST(SharedReceives, OfManySessionsTakeLessThanAQuarterOfWhatTheirOwnWould) {
   constexpr std::uint32_t kSessions = 41, kInflight = 256;
   SessionGroup group(sharing(kInflight), kSessions - 1);
   EXPECT_LE(4 * group.receives(), std::uint64_t{kSessions} * (kInflight + kControlReceives + kOverflowSlots));
-  // All sessions together want more credits than there are.
+  // All sessions together want more credits than exist.
   for (int round = 0; round < 3; ++round) {
     for (const auto& [client, server] : group.others) {
       for (int i = 0; i < 12; ++i) ASSERT_NE(group.pair.client.start(client, {.answer = Answer::now}), 0u);

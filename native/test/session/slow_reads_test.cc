@@ -60,7 +60,7 @@ TEST(StoppedClients, StopCountingForOthersAfterSomeSeconds) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// Slow clients lose nothing, and are later as fast as others again.
+/// Slow clients lose nothing, and later become as fast as others again.
 TEST(StoppedClients, ContinueWhereTheyStopped) {
   Stopped group;
   group.let_pass(kBulkStillNs - kTickNs);

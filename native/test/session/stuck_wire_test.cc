@@ -25,7 +25,7 @@ void answer_all(Pair& pair) {
 /// release. Requests that wait for a credit were never sent. No caller waits for the server.
 TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStopped) {
   PairOptions options = immediate();
-  options.inflight_max = 32;  // then there are 48 credits
+  options.inflight_max = 32;  // therefore there are 48 credits
   options.call_slots = 200;
   options.context.send_slots = 512;
   Pair pair(options);
@@ -61,11 +61,11 @@ TEST(StoppedServer, MoreLargeRequestsThanCreditsEndAtOnceThoughTheServerIsStoppe
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// Other calls, whose memory the server may write, use all the credits that they may use for their CANCELs,
-/// and more of their CANCELs wait. Calls that have lent a request must still have a credit for their CANCEL.
+/// Other calls, whose memory the server may write, use all the credits that they may use for their CANCELs.
+/// More of their CANCELs wait. Calls that have lent a request must still have a credit for their CANCEL.
 TEST(StoppedServer, LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCancelledBefore) {
   PairOptions options = immediate();
-  options.inflight_max = 32;  // then there are 48 credits
+  options.inflight_max = 32;  // therefore there are 48 credits
   options.call_slots = 200;
   options.context.send_slots = 512;
   Pair pair(options);
@@ -98,8 +98,8 @@ TEST(StoppedServer, LentRequestsEndAtTheirDeadlineThoughManyOtherCallsHaveBeenCa
 // --- a network that delivers nothing
 
 /// Nothing that was sent is acknowledged. Callers that have not lent memory are notified of their deadline at
-/// once. Callers that have lent a request are notified when the memory of the request is safe, at the latest
-/// when the session ends.
+/// once. Callers that have lent a request are notified when the memory of the request is safe, which is at
+/// the latest when the session ends.
 TEST(StuckWire, EndsCallsSoonAfterTheirDeadline) {
   RDMA_RPC_NEEDS_WINDOWS();  // in staging mode no memory is lent
   Pair pair;

@@ -69,7 +69,7 @@ TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
 }
 
 /// The server may write a response to this memory. It is stopped before it has begun, or in the middle of a
-/// WRITE. Bytes that the server sends when it continues must not be written: the ledger watches the memory
+/// WRITE. Bytes that the server sends when it continues must not be written. The ledger watches the memory
 /// that the application has got back.
 TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   const Link link = pair.connect();

@@ -1,4 +1,4 @@
-// Parses frames: the golden bytes, with which the TypeScript side is tested, too. Each frame is also
+// Parses frames: the golden bytes, with which the TypeScript side is also tested. Each frame is also
 // truncated at every byte, and parsed with every single bit flipped. Other tests parse random bytes.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Sequence numbers (32 bits), generations (20 bits) and tokens (31 bits) begin just below their wrap. The
 // results must be the same as elsewhere. Every kind of call crosses the wrap, with cancels, so that late
-// responses to the last generation meet the first one.
+// responses to the last generation meet calls of the first one.
 #include <gtest/gtest.h>
 
 #include <random>

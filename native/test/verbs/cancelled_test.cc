@@ -1,8 +1,8 @@
-// A server is stopped in the middle of a call that its client has cancelled: first at a step of the transfer,
-// and in a second run when it has received the cancel and is about to answer it. The client's caller is
-// notified, the call slot is held, and the client continues with another server. When the stopped server
-// continues too, no byte of the caller's memory changes, no session ends, and the call slot is released. (For
-// calls that are cancelled after the server has stopped see killed_test.cc.)
+// A server is stopped in the middle of a call that its client has cancelled. In the first run it is stopped
+// at a step of the transfer. In the second run it is stopped when it has received the cancel and is about to
+// answer it. The client's caller is notified, the call slot is held, and the client continues with another
+// server. When the stopped server continues too, no byte of the caller's memory changes, no session ends, and
+// the call slot is released. (killed_test.cc has calls that are cancelled after the server has stopped.)
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -20,7 +20,8 @@ const CallSpec kRequest{.request_bytes = kBytes, .request_gather_entries = 2};
 const CallSpec kHandled{.request_bytes = kBytes, .given_reply_buffer = kBytes, .answer = Answer::later};
 const CallSpec kAsksForReplyBuffer{.response_bytes = kBytes};
 const CallSpec kGivenReplyBuffer{.response_bytes = kBytes, .given_reply_buffer = kBytes};
-/// More than a session writes in one iteration, so that it receives the cancel before the last WRITE.
+/// This is more than a session writes in one iteration, so the session receives the cancel before the last
+/// WRITE.
 constexpr std::size_t kTurns = 2 * kPostedBytesPerTurn;
 const CallSpec kLong{.response_bytes = kTurns, .given_reply_buffer = kTurns};
 
@@ -42,8 +43,8 @@ class ServerOfACancelledCall : public VerbsFaults, public testing::WithParamInte
     if (phase != Phase::none) wait([&] { return server_.halted(); }, "the first stop of the server");
     drive_to_rest({&client_});
   }
-  /// The client does nothing meanwhile, because its calls would time out on a slow machine. Over tcp the
-  /// client itself serves READs and must run, so its clock is stopped instead.
+  /// The client does nothing in the meantime, because its calls would time out on a slow machine. Over tcp,
+  /// the client itself serves READs and must run. Its clock is stopped instead.
   void let_it_hear_of_the_cancel() {
     server_.resume();
     const std::uint64_t now_ns = real_now_ns();

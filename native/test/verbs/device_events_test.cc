@@ -38,7 +38,7 @@ class Removal {
 
 TEST_F(DeviceEvents, ARemovedDeviceEndsItsSessionsAndAddedAgainItWorks) {
   {
-    std::unique_ptr<Removal> removal;  // ends when all of this is closed
+    std::unique_ptr<Removal> removal;  // it ends when all of this is closed
     Ends ends;
     const Link link = ends.connect();
     std::vector<std::uint64_t> under_way;
@@ -68,7 +68,7 @@ TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
       Ends ends;
       const Link link = ends.connect();
       EXPECT_TRUE(ends.complete(link, {}).answered());
-      // First with a session on it, then when it is no longer used.
+      // The test does this first with a session on the device, and then when the device is no longer used.
       if (round % 2 == 0) {
         removal = std::make_unique<Removal>(device);
         ends.until([&] { return ends.server.is_down(link.server); }, "the end of the session on the device");
@@ -87,7 +87,7 @@ TEST_F(DeviceEvents, TwentyRemovalsLeaveNoMoreDescriptorsThanOne) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
-/// This process only polls an empty queue: it checks no descriptor.
+/// The process checks no descriptor: it only polls an empty queue.
 TEST_F(DeviceEvents, APollingSideNoticesThatThePeerHasClosedTheConnection) {
   Ends ends;
   const Link link = ends.connect();
@@ -98,7 +98,7 @@ TEST_F(DeviceEvents, APollingSideNoticesThatThePeerHasClosedTheConnection) {
     ends.client.turn(real_now_ns());
     ends.server.turn(real_now_ns());
   }
-  // On iWARP the end of the queue pair may be noticed first. Then the reason may only be that the peer has
+  // On iWARP the end of the queue pair may be noticed first. The reason may then only be that the peer has
   // closed the connection.
   const std::string why = ends.server.why_down(link.server);
   EXPECT_NE(why.find("closed the connection"), std::string::npos) << why;

@@ -131,7 +131,7 @@ TEST_F(Exhausted, LockedMemoryForASession) {
   const auto context = Context::open(device, small_context(), &error);
   ASSERT_NE(context, nullptr) << error;
   {
-    // more than the context has locked, less than this session needs in addition
+    // more than the context has locked, and less than this session needs in addition
     const LockLimit limit(96 << 10);
     EXPECT_LT(context->create_session({true, 256, 1 << 20, 1 << 20}, &error), 0);
   }
@@ -174,9 +174,9 @@ TEST_F(Exhausted, LockedMemoryForTheMessagesOfCalls) {
   std::_Exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-/// The situation is that of a daemon that drops its rights after it has connected: the kernel accepts no
+/// The situation is that of a daemon that drops its rights after it has connected. The kernel accepts no
 /// further request from a process that opened the device with other rights, and does not let librdmacm clean
-/// up. For that reason another process does it.
+/// up. For that reason, another process runs this part.
 TEST_F(Exhausted, RightsDroppedWhileASessionRuns) {
   if (guest_link() != "rxe") GTEST_SKIP() << "not run: only soft-RoCE's doorbell is a call of the kernel";
   testing::GTEST_FLAG(death_test_style) = "threadsafe";

@@ -1,4 +1,4 @@
-// Connections by IPv6 addresses, global and link-local: the device that has the address is found, and calls
+// Connections by IPv6 addresses, global and link-local. The device that has the address is found, and calls
 // cross the wire and return complete. Uses the guest's addresses (test/rdma-vm).
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ class Ipv6 : public VerbsFaults, public testing::WithParamInterface<Addresses> {
       GTEST_SKIP() << "not run: iWARP devices are connected by rdma_cm only";
   }
 
-  /// Found by its address alone.
+  /// The device is found by its address alone.
   static std::shared_ptr<fabric::Device> device_at(std::size_t end) {
     fabric::VerbsOptions options = options_of(end);
     const std::string name = std::exchange(options.device, "");

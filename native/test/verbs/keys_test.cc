@@ -1,5 +1,5 @@
-// Keys that a misbehaving peer misuses: outside the range that it was granted, in the wrong direction, too
-// late, on another queue pair, or keys that were never granted. The device refuses, no byte is read or
+// A misbehaving peer misuses keys: outside the range that was granted, in the wrong direction, too late, or
+// on another queue pair. It also uses keys that were never granted. The device refuses, no byte is read or
 // written, only that peer's session ends, and another session continues with a call that was in progress.
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ void answer(Exposed& exposed) {
   EXPECT_EQ(exposed.raw.peer().outcome(), WcStatus::success);
 }
 
-/// Cancels the call. The peer has its keys until it confirms the cancel, and no longer.
+/// Cancels the call. The peer has its keys until it confirms the cancel, and not longer.
 void cancel(Exposed& exposed) {
   exposed.ends.client.cancel(exposed.raw.id(), Reason::deadline);
   exposed.ends.until([&] { return exposed.ends.call(exposed.raw.id()).ended(); }, "the end of the call");
@@ -268,15 +268,15 @@ TEST_F(MemoryOfAServer, CannotBeRead) {
   expect_out_of_reach(false);
 }
 
-/// A segment that the client has not exposed, or that is shorter than it claims: the server's READ fails, and
-/// that session with it.
+/// A segment that the client has not exposed, or that is shorter than the client claims. The server's READ
+/// fails, and so does that session.
 TEST_F(MemoryOfAServer, IsSafeFromForgedKeys) {
   Ends ends;
   if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";
   const Link honest = ends.connect();
   for (const std::uint32_t length : {4000u, 4001u}) {
     RawPeer raw(ends, false);
-    // At the end of the peer's region, so that one more byte is outside the region too.
+    // The range ends at the end of the peer's region, so that one more byte is also outside the region.
     const std::uint64_t offset = ScriptedPeer::kMemoryBytes - 4000;
     const std::uint32_t key = raw.peer().expose(offset, 4000, fabric::access_remote_read);
     const std::uint32_t said = length == 4000 ? key ^ 0x100 : key;

@@ -101,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(At, LinkDown, testing::Values("v0", "v1"), [](const aut
 
 class ShortLinkDown : public LinkDown {};
 
-/// Packets that the client has sent meanwhile are retransmitted. (The sender's own port must be up, because
-/// soft-RoCE fails a request whose packet it cannot send.)
+/// Packets that the client has sent in the meantime are retransmitted. (The sender's own port must be up,
+/// because soft-RoCE fails a request whose packet it cannot send.)
 TEST_P(ShortLinkDown, IsRiddenOutByCallsUnderWay) {
   if (is_tcp()) GTEST_SKIP() << "not run: soft-iWARP closes its connections when a link goes down";
   // A program that uses only librdmacm has the same failure: rxe0 counts one `send_err` and no retry. On

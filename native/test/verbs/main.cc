@@ -1,5 +1,5 @@
-// The tests that need real devices. On a machine without one, this program prints "not run" and the reason. A
-// test starts it as `verbs_faults_test --peer FD END`; then it is the other process of that test
+// The tests that need real devices. On a machine without one, this program prints "not run" and the reason.
+// When a test starts it as `verbs_faults_test --peer FD END`, it is the other process of that test
 // (peer_process.h).
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // An administrator changes the MTU of the wire while a program keeps its devices open. Existing sessions may
-// end, because their packets are then too long; sessions that are made afterwards work.
+// end, because their packets are then too long. Sessions that are made afterwards work.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"

@@ -1,5 +1,5 @@
-// Many sessions of two contexts use shared receives of a device. They make small calls on all sessions with
-// large calls beside them; every SEND must find a receive, and nothing may be lost when sessions end.
+// Many sessions of two contexts use shared receives of a device. They make small calls on all sessions, with
+// large calls beside them. Every SEND must find a receive, and nothing may be lost when sessions end.
 // RDMA_RPC_SESSIONS and RDMA_RPC_CALLS set larger numbers.
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST_F(SharedReceivesOfADevice, CarryTheCallsOfManySessions) {
   const std::uint64_t shared = ends.server.context->shared_receives().registered_bytes();
   EXPECT_LE(4 * shared, own);
   for (std::uint32_t made = 0, turn = 0; made < calls; ++turn) {
-    // Most calls in bursts on a few sessions, so that grants are given and withdrawn.
+    // Makes most calls in bursts on a few sessions, so that grants are given and withdrawn.
     const Link& link = links[turn / 64 % 2 == 0 ? turn % sessions : turn / 64 % sessions];
     if (ends.start(link, {}) != 0) {
       ++made;
@@ -66,7 +66,7 @@ TEST_F(SharedReceivesOfADevice, CarryTheCallsOfManySessions) {
   EXPECT_EQ(not_ready(ends.server), before) << "SENDs have found no receive";
   std::printf("%u sessions, %u calls: %llu of %llu bytes of receives registered at each end\n", sessions,
               calls, static_cast<unsigned long long>(shared), static_cast<unsigned long long>(own));
-  // Half of them end with calls in progress; the others have all receives.
+  // Half of them end with calls in progress; after that, the others have all receives.
   for (std::uint32_t i = 0; i < sessions; i += 2) {
     ends.start(links[i], {.answer = Answer::later});
     ends.client.flush();

@@ -1,6 +1,6 @@
 // A bad wire: packets are lost, late, reordered, duplicated, or do not arrive at all. Each call must end
-// exactly once, an answer must have the right bytes, a cut wire must be noticed, and a restored one must work
-// again.
+// exactly once, an answer must have the right bytes, a cut wire must be noticed, and a restored wire must
+// work again.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"
@@ -10,8 +10,8 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// Endless on soft-RoCE: it counts down with each packet that is lost, so that any smaller number is
-/// exhausted within one message of 50 packets when every tenth is lost.
+/// On soft-RoCE this number means endless. Soft-RoCE counts down with each packet that is lost. Any smaller
+/// number is therefore exhausted within one message of 50 packets when every tenth packet is lost.
 constexpr std::uint8_t kRetries = 7;
 constexpr int kRounds = 3;
 
@@ -20,7 +20,7 @@ struct Bad {
   const char* netem;
   Exposure exposure = Exposure::automatic;
   /// When soft-RoCE receives a duplicate of a READ whose window is gone, it answers by breaking the queue
-  /// pair. That requires a packet which overtakes others.
+  /// pair. That requires a packet that overtakes others.
   bool may_break = false;
 };
 void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
@@ -30,7 +30,7 @@ void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
 
 /// Keeps every call slot busy until `total` calls have been made, then waits for the last one. The limit is
 /// for each call, not for all of them together. When TCP carries the requests, each repeated loss of a packet
-/// takes twice as long as the loss before.
+/// takes twice as long as the previous loss.
 void make_calls(Ends& ends, const Link& link, std::size_t total,
                 const std::vector<CallSpec>& specs = mixed_calls()) {
   const std::size_t before = ends.ledger.size();
@@ -135,7 +135,7 @@ TEST_F(CutWire, EndsTheSessionAndWorksAgainWhenRestored) {
       EXPECT_EQ(ends.call(id).reason, boundary::Reason::session_lost);
     }
     EXPECT_FALSE(ends.call(under_way.back()).answered());
-    // As the runtime does when the sideband socket ends; the flush needs no wire.
+    // The runtime does the same when the sideband connection ends; the flush needs no wire.
     if (Session* server = ends.server.context->find(link.server)) server->close("the sideband socket ended");
     ends.until([&] { return ends.server.is_down(link.server); }, "the end of the session at the server");
   }
@@ -157,7 +157,7 @@ TEST_F(CutWire, ANewConnectionFailsWithinItsLimit) {
     const std::uint32_t b = ends.server.open({false, 4, 1 << 20, 1 << 20});
     EXPECT_EQ(ends.server.session(b).connect(ends.client.session(a).local_address()), "");
     EXPECT_EQ(ends.client.session(a).connect(ends.server.session(b).local_address()), "");
-    // Addresses exchanged by hand connect without a packet: then the first call fails.
+    // Addresses that are exchanged by hand connect without a packet, so it is the first call that fails.
     const std::uint64_t id = ends.client.start(a, {});
     ends.until([&] { return ends.client.is_down(a); }, "the end of the attempt");
     EXPECT_TRUE(ends.call(id).ended());

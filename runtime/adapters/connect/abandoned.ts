@@ -1,9 +1,9 @@
 /**
  * Ends streams of responses that are no longer read. The library connect-es gives its callers an iterator
- * without `return()`, so a loop that is left by `break` or an error does not end its stream. Such a dropped
- * stream would keep its stream slot and its handler as long as the connection lives. The garbage collector
- * finds dropped streams. When streams wait for a slot, a collection is triggered. Used by the transport, on
- * its JS thread.
+ * without `return()`. Therefore a loop that ends by `break` or an error does not end its stream. Such a
+ * dropped stream would keep its stream slot and its handler as long as the connection lives. The garbage
+ * collector finds dropped streams. When streams wait for a slot, a collection is triggered. Used by the
+ * transport, on its JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import { collectPauseMs } from '../../limits.ts';
@@ -41,7 +41,7 @@ let open = 0;
 let found = 0;
 const dropped = new FinalizationRegistry<Messages>((messages) => {
   ++found;
-  // This has no effect if the stream has already ended.
+  // This call has no effect if the stream has already ended.
   messages.return().catch(() => undefined);
 });
 
@@ -63,7 +63,7 @@ export function endedWhenDropped(messages: Messages): AsyncIterable<unknown> {
 let collect: Collector | undefined | 'not looked up' = 'not looked up';
 let timer: NodeJS.Timeout | undefined;
 let nextMs = 0;
-/** Pause between two collections in ms. It grows while the collections find nothing. */
+/** Pause between two collections in ms. The time between collections grows while they find nothing. */
 let pauseMs: number = collectPauseMs.first;
 
 /**
@@ -85,7 +85,7 @@ function look(places: StreamPlaces, now: Collector): void {
   timer = undefined;
   if (places.streams.size === 0 || open === 0) return;
   const began = clockMs();
-  // Wait for a collection that was triggered for another reason, because it finds dropped streams, too.
+  // Waits for a collection that was triggered for another reason, because it finds dropped streams, too.
   const native = nativeIfLoads();
   const waitMs = native?.collectionWaitMs() ?? 0;
   if (waitMs > 0) nextMs = began + waitMs;

@@ -9,14 +9,14 @@ import { messageType } from '../../codec/message.ts';
 import type { MessageType } from '../../codec/types.ts';
 
 /**
- * The encoding of a message. It is kept when an `encodeTo` had too little room, so that `bound` and the next
- * `encodeTo` can use it.
+ * The encoding of a message. The encoding is kept when an `encodeTo` had too little room, so that `bound` and
+ * the next `encodeTo` can use it.
  */
 interface Encoded {
   readonly message: unknown;
   readonly bytes: Uint8Array;
   /**
-   * True after the second of two calls of `bound`. The first call was made because the message did not fit
+   * True after the second of two calls of `bound`. The first of them was made because the message did not fit
    * into a slot.
    */
   readonly again: boolean;
@@ -55,7 +55,7 @@ function make(desc: DescMessage): MessageType<Message, object> {
     },
     decodeFrom: (source, at, end) => {
       try {
-        // Decode from a copy, because `bytes` fields may become views of the given memory, which is reused.
+        // Decodes from a copy, because `bytes` fields may become views of the given memory, which is reused.
         const bytes = source.slice(at, end);
         source.cross(at, end);
         return fromBinary(desc, bytes);

@@ -20,12 +20,12 @@ export function toMetadata(header: Headers): Metadata | undefined {
   return metadata.size === 0 ? undefined : metadata;
 }
 
-/** Matches a text that has only characters that a header can contain. */
+/** Matches a text that consists only of characters that a header can contain. */
 const carried = /^[^\0\r\n\u0100-\uffff]*$/;
 
 /**
  * Returns a text in a form that a header can contain. Other characters are percent-encoded, as gRPC does with
- * error texts, so that they do not make a call fail. `decodeURIComponent` restores the text.
+ * error texts. Otherwise such a text would make the call fail. `decodeURIComponent` restores the text.
  */
 function headerText(value: string): string {
   if (carried.test(value)) return value;

@@ -18,14 +18,17 @@ import { errorOf, fromGrpc, toGrpc } from './client-metadata.ts';
 /** The part of a client of grpc-js that this package uses. */
 export type GrpcClient = Pick<Client, 'makeBidiStreamRequest' | 'getChannel'>;
 
-/** A method, and the defaults that its client has for all calls of the method. */
+/** A method, with the defaults that the client has for all calls of the method. */
 export interface GrpcMethod {
   readonly client: GrpcClient;
   readonly definition: MethodDefinition;
   /** Default time limit in ms, or -1 for no limit. */
   readonly timeoutMs: number;
   readonly waitForReady: boolean;
-  /** Whether the client's defaults say that the method is idempotent. Undefined when they do not say it. */
+  /**
+   * Whether the client's defaults declare the method idempotent. Undefined when the defaults do not contain
+   * this setting.
+   */
   readonly idempotent?: boolean | undefined;
   readonly check: MessageCheck;
 }
@@ -64,8 +67,8 @@ class GrpcClientCall {
     try {
       this.#stream = client.makeBidiStreamRequest(`/${path}`, same, same, metadata, { deadline });
     } catch (cause) {
-      // A closed client throws a plain Error. Convert it to UNAVAILABLE, which a channel of this package
-      // would report.
+      // A closed client throws a plain Error. It becomes UNAVAILABLE, which a channel of this package would
+      // report.
       const why = `${path}: grpc-js cannot make the call: ${(cause as Error).message}`;
       throw new RpcError(Status.UNAVAILABLE, why, { processed: 'no', cause });
     }
@@ -101,7 +104,7 @@ class GrpcClientCall {
     try {
       this.#scope.run(callback, undefined, metadata);
     } catch (error) {
-      // Record the error even after the end of the call, because the trailer is reported then.
+      // Records the error even after the end of the call, because the trailer is reported then.
       this.#gaveUp ??= { error: responseFault(this.#method.fullName, error) };
       this.#stream.cancel();
     }
@@ -136,8 +139,8 @@ class GrpcClientCall {
   }
 
   /**
-   * Sends the caller's requests, no faster than the server takes them. An error thrown by the caller's
-   * iterable is returned unchanged.
+   * Sends the caller's requests as fast as the server takes them. An error thrown by the caller's iterable is
+   * returned unchanged.
    */
   async send(given: unknown): Promise<void> {
     try {
@@ -211,7 +214,7 @@ function isServiceError(error: unknown): error is ServiceError {
 
 /**
  * Returns the responses of a call. The call starts when the result is first read, as a stream over a channel
- * does. Errors in the options are thrown then, too.
+ * does. Invalid options also cause an error only then.
  */
 export async function* grpcResponses(
   method: GrpcMethod,

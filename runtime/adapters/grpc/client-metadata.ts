@@ -35,8 +35,8 @@ export function fromGrpc(received: GrpcMetadata): Metadata {
 }
 
 /**
- * Codes that grpc-js also generates itself. After an error with such a code it is unknown whether a handler
- * has run.
+ * Codes that grpc-js also generates itself. After an error with such a code, it is unknown whether a
+ * handler has run.
  */
 const ownCodes: ReadonlySet<number> = new Set([
   Status.CANCELLED,

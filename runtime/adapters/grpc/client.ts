@@ -64,8 +64,8 @@ function functionOf(method: GrpcMethod, repeats: Repeats): ClientMethodFunction 
 /**
  * Makes a client of `definition` over a client of grpc-js, `new Client(address, credentials)`. The
  * application closes the client of grpc-js itself. The result has the interface of a client of
- * `createClient`, with the same options, defaults, interceptors and errors. Only `into` has no effect,
- * because gRPC manages its own memory. Throws for unknown method or option names.
+ * `createClient`, with the same options, defaults, interceptors and errors. Only the option `into` has no
+ * effect, because gRPC manages its own memory. Throws for unknown method or option names.
  */
 export function createGrpcClient<D extends ServiceDefinition>(
   definition: D,

@@ -1,5 +1,5 @@
 /**
- * The handler's context of a call over real gRPC, and the conversion of the metadata and errors that the
+ * Makes the handler's context for a call over real gRPC, and converts the metadata and errors that the
  * handler returns. Used by the adapters of grpc-js and nice-grpc, which describe their call as a `GrpcCall`.
  */
 import type { MethodDefinition } from '../../codec/types.ts';
@@ -33,7 +33,7 @@ export interface GrpcFailure {
   readonly trailer: Metadata;
 }
 
-/** Matches the text that HTTP/2 can carry. For any other text grpc-js throws an error that is not caught. */
+/** Matches a text that HTTP/2 can carry. For any other text grpc-js throws an error that is not caught. */
 export const printable = /^[ -~]*$/;
 
 function checkCarried(method: string, what: string, metadata: Metadata): void {
@@ -67,8 +67,7 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * The peer has no verified identity here, because only gRPC's own interceptors know the identities that
-   * gRPC has verified.
+   * The peer has no verified identity here, because only gRPC's own interceptors know verified identities.
    */
   get peer(): PeerInfo {
     this.#peer ??= new KnownPeer(this.#call.peer);
@@ -104,7 +103,7 @@ export class GrpcContext implements HandlerContext {
 
   /**
    * Sends the header now, once. Without this call, the header is sent with the first message or at the end.
-   * The header of a method without streams is always sent with the response, as in all servers.
+   * The header of a unary method is always sent with the response, as in all servers.
    */
   sendHeader(): void {
     if (this.#early) this.#sendHeader();
@@ -118,8 +117,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * Called when the answer is no longer needed. Servers of gRPC also report a cancellation for calls that
-   * ended normally; the handler must not see it.
+   * Called when the answer is no longer needed. gRPC's servers also report a cancellation for calls that
+   * ended normally; the handler must not see such a cancellation.
    */
   cancel(): void {
     if (this.#done || this.#cancelled !== undefined) return;
@@ -131,8 +130,9 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * Yields the requests for the handler. Node's HTTP/2 clients end a stream before they reset it, so the end
-   * of cancelled requests looks like a normal end. The reset arrives before the next event-loop iteration.
+   * Yields the requests for the handler. Node's HTTP/2 clients end a stream before they reset it. Therefore
+   * the end of cancelled requests looks like a normal end. The reset arrives before the next event-loop
+   * iteration.
    */
   async *requests(messages: AsyncIterable<unknown>): AsyncGenerator<unknown, void, undefined> {
     try {
@@ -158,7 +158,7 @@ export class GrpcContext implements HandlerContext {
     const known = error instanceof RpcError ? error : undefined;
     const details = known?.rawMessage ?? handlerFailed(this.method);
     const code = known?.code ?? Status.INTERNAL;
-    // Omit metadata that cannot be sent, because the error is more important.
+    // Metadata that cannot be sent is left out, because the error is more important.
     const carry = (action: () => void): void => {
       try {
         action();

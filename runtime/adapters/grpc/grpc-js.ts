@@ -1,7 +1,7 @@
 /**
  * Handlers of a generated service for a server of grpc-js, which uses callbacks and Node streams. This file
- * does not import grpc-js, so that any copy of grpc-js works. It declares the needed parts, and creates
- * Metadata with the class of the call's own metadata.
+ * does not import grpc-js, so that any copy of grpc-js works. It declares the parts of grpc-js that it needs,
+ * and creates Metadata with the class of the call's own metadata.
  */
 import type { Duplex } from 'node:stream';
 import type { ServiceDefinition } from '../../codec/types.ts';
@@ -101,7 +101,7 @@ async function write(
     context.sendHeader();
     handler.checked(message);
     if (context.cancelled === undefined && !call.write(message)) await roomIn(call);
-    // Throw to leave the loop, which ends the handler's generator.
+    // The error leaves the loop, which ends the handler's generator.
     if (context.cancelled !== undefined) throw context.cancelled;
   }
 }

@@ -51,7 +51,7 @@ export class GrpcHandler {
   }
 
   /**
-   * Checks and encodes a response. The response is encoded here because a gRPC server does not report that a
+   * Checks and encodes a response. The response is encoded here, because a gRPC server does not report when a
    * response cannot be encoded. Throws when the response cannot be sent.
    */
   checked(response: unknown): unknown {
@@ -71,8 +71,8 @@ export class GrpcHandler {
   }
 
   /**
-   * Called when a call has failed with `error`. `over` says that the call was cancelled; an AbortError is
-   * expected then and is not reported.
+   * Called when a call has failed with `error`. `over` tells that the call was cancelled. An AbortError is
+   * expected then, and is not reported.
    */
   report(error: unknown, over: boolean): void {
     if (error instanceof RpcError || (over && abortCode(error) !== undefined)) return;

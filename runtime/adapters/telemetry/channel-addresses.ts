@@ -1,13 +1,13 @@
 /**
- * The addresses of channels as a gauge: how many there are in each zone and state, and whether their registry
- * has failed. Read when the registry of the metrics is.
+ * The addresses of channels as a gauge: their number by zone and state, and whether their registry has
+ * failed. Read when the registry of the metrics is.
  */
 import { Gauge, type Registry, register } from 'prom-client';
 import { checkNames } from '../../core/options.ts';
 import { type ChannelAddresses, countedAddresses } from './counted-addresses.ts';
 
 export interface CollectAddressesOptions {
-  /** Default: prom-client's global one. */
+  /** Default: prom-client's global registry. */
   registry?: Registry;
   /** The label `channel`. Default: the address that the channel was created with. */
   name?: string;

@@ -1,5 +1,5 @@
 /**
- * Counts the addresses of a channel by what a metric shows of them: zone, state, and whether the channel's
+ * Counts the addresses of a channel by the labels of the metric: zone, state, and whether the channel's
  * source of addresses has failed. Used by the gauges of rdma-rpc/prometheus and rdma-rpc/otel.
  */
 
@@ -23,7 +23,7 @@ export interface CountedAddresses {
   readonly count: number;
 }
 
-/** Returns the numbers that are not 0, and 0 for what is only in `earlier`. */
+/** Returns the counts that are not 0, and 0 for labels that occur only in `earlier`. */
 export function countedAddresses(
   { addresses }: Pick<ChannelAddresses, 'addresses'>,
   earlier: readonly CountedAddresses[] = [],

@@ -28,7 +28,7 @@ export interface Observer {
 
 /**
  * Returns the status of an error. An error without a status becomes INTERNAL on a server, because the client
- * gets this status, and UNKNOWN on a client.
+ * gets this status. On a client it becomes UNKNOWN.
  */
 function statusOf(side: RpcRequest['side'], error: unknown): StatusName {
   if (error instanceof RpcError) return error.codeName;
@@ -130,8 +130,8 @@ class ObservedMessages implements AsyncIterableIterator<unknown> {
   }
 
   /**
-   * Called when the reader has stopped. On a client it has stopped by itself. On a server it has stopped
-   * because the call was cancelled, for the reason of the signal.
+   * Called when the reader has stopped. On a client, the call has stopped by itself. On a server, the call
+   * was cancelled, for the reason of the signal.
    */
   async return(value?: unknown): Promise<IteratorResult<unknown>> {
     const reason: unknown = this.#over ? undefined : this.#request.signal?.reason;

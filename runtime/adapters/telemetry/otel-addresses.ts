@@ -1,6 +1,6 @@
 /**
- * The addresses of channels as a gauge of OpenTelemetry: how many there are in each zone and state, and
- * whether their registry has failed. Read when the metrics are exported.
+ * The addresses of channels as a gauge of OpenTelemetry: their number by zone and state, and whether their
+ * registry has failed. Read when the metrics are exported.
  */
 import { type MeterProvider, metrics, type ObservableResult } from '@opentelemetry/api';
 import { checkNames } from '../../core/options.ts';
@@ -24,7 +24,10 @@ export function observeAddresses(channel: ChannelAddresses, options: ObserveAddr
     description: 'Addresses of channels, by zone and state; stale when their source has failed',
     unit: '{address}',
   });
-  /** The SDK goes on exporting the last value of attributes that are not observed again, so they become 0. */
+  /**
+   * The SDK continues to export the last value of attributes that are not observed again, so their value is
+   * set to 0.
+   */
   let counted: CountedAddresses[] = [];
   const observe = (result: ObservableResult): void => {
     const closed = channel.state === 'closed';

@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/otel`: spans of calls, their context across processes, durations of calls, and the addresses of
- * channels, for the API of OpenTelemetry, which is an optional peer dependency. The same interceptor works
- * for clients and servers. Attributes and names follow the semantic conventions for RPC.
+ * channels. It uses the API of OpenTelemetry, which is an optional peer dependency. The same interceptor
+ * works for clients and servers. Attributes and names follow the semantic conventions for RPC.
  */
 import {
   type Attributes,
@@ -142,8 +142,8 @@ class ObservedSpan implements Observer {
 }
 
 /**
- * The instruments of the interceptor. They are created at the first call, so that a provider may be
- * registered after the interceptor was made.
+ * The instruments of the interceptor. The instruments are created at the first call, so that a provider may
+ * be registered after the interceptor was made.
  */
 interface Instruments {
   readonly tracer: Tracer;

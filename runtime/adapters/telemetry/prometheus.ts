@@ -1,7 +1,7 @@
 /**
  * `rdma-rpc/prometheus`: counts and durations of calls by method and status, and the counters of the native
- * layers, for prom-client, which is an optional peer dependency. The same interceptor works for clients and
- * servers.
+ * layers. It uses prom-client, which is an optional peer dependency. The same interceptor works for clients
+ * and servers.
  */
 import { Counter, Gauge, Histogram, type Registry, register } from 'prom-client';
 import { clockMs } from '../../clock.ts';
@@ -122,7 +122,7 @@ function contextsOf(pid: number): readonly ContextCounters[] {
 
 /**
  * Returns a function that reads the counters of all threads of a process. The function adds up the counters
- * of all contexts of the process. For a longest time, it takes the maximum.
+ * of all contexts of the process. For the longest times, it takes the maximum.
  */
 function statsOf(pid: number): () => Stats {
   const names = Object.keys(stats()) as (keyof Stats)[];

@@ -15,8 +15,8 @@ const grows = (metric: object): boolean =>
   ['counter', 'histogram'].includes((metric as { type?: string }).type ?? '');
 
 /**
- * Returns a registry with the sums of the given metrics. The cast is safe because prom-client only reads
- * them, although its types do not say so.
+ * Returns a registry with the sums of the given metrics. The cast is safe, because prom-client only reads the
+ * metrics, although its types do not say so.
  */
 const summed = (all: readonly Metrics[]): Registry => AggregatorRegistry.aggregate(all as object[][]);
 
@@ -34,8 +34,8 @@ class GroupMetrics {
   }
 
   /**
-   * Reads the metrics of all workers. Scrapes that come during a reading share it, so that a thread that ends
-   * is added to the sum only once.
+   * Reads the metrics of all workers. Scrapes that arrive during a reading share its result, so that a thread
+   * that ends is added to the sum only once.
    */
   read(): Promise<readonly Metrics[]> {
     this.#reading ??= this.#read().finally(() => {
@@ -60,11 +60,11 @@ class GroupMetrics {
 const groups = new WeakMap<ThreadMetricsSource, GroupMetrics>();
 
 /**
- * Resolves with a registry that has the sums of the metrics of all workers of `group` and of `registry`,
- * which is the registry of the main thread (default: prom-client's global registry). Each worker passes its
- * registry to `listenInWorker(server, { registry })`. For a worker that is busy, its last answer counts.
- * Counters and histograms of a worker that has ended stay in the sum, so that sums never fall. Call this
- * function for each scrape. Rejects when `registry` cannot be read.
+ * Resolves to a registry with the sums of the metrics of all workers of `group` and of `registry`. `registry`
+ * is the registry of the main thread (default: prom-client's global registry). Each worker passes its
+ * registry to `listenInWorker(server, { registry })`. For a busy worker, its last answer is used. Counters
+ * and histograms of a worker that has ended stay in the sum, so that sums never fall. Call this function for
+ * each scrape. Rejects when `registry` cannot be read.
  */
 export async function workersRegistry(
   group: ThreadMetricsSource,

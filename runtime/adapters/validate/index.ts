@@ -38,7 +38,9 @@ const names: readonly (keyof ValidationOptions)[] = ['requests', 'responses', 'f
 type Check = (message: unknown) => void;
 const nothing: Check = () => undefined;
 
-/** Validators for the files of services. Each validator knows the predefined rules of its file. */
+/**
+ * Validators for the files of services. Each validator knows the predefined rules of the file of its service.
+ */
 class Validators {
   readonly #options: ValidationOptions;
   readonly #byFile = new WeakMap<FileDescriptor, { registry: FileRegistry; validator: Validator }>();
@@ -92,7 +94,7 @@ function check(
   try {
     bytes = type.encode(message);
   } catch (error) {
-    // The value is not a message of the type. Its encoder will report that later.
+    // The value is not a message of the type. The message's encoder reports the error later.
     if (error instanceof CodecError) return;
     throw error;
   }

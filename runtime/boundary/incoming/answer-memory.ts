@@ -1,10 +1,10 @@
 /**
  * Decides which large responses stay in the arena, as views that the caller leases, and which are copied out
- * of it on arrival. Leasing is right for a caller that drops or releases its responses. Their memory comes
- * back soon (native/binding/buffers/young_buffers.h), and a copy costs several times as much because of its
- * fresh pages. A caller that keeps its responses, in a cache for example, would finally hold the whole arena,
- * and every large call would wait for memory. Therefore leased responses are limited to a share of the arena.
- * Each context has one, on its JS thread.
+ * of it on arrival. Leasing is right for a caller that drops or releases its responses. The memory of these
+ * responses is free again soon (native/binding/buffers/young_buffers.h), and a copy costs several times as
+ * much because of its fresh pages. A caller that keeps its responses, in a cache for example, would finally
+ * hold the whole arena, and every large call would wait for memory. Therefore leased responses are limited to
+ * a share of the arena. Each context has one, on its JS thread.
  */
 import { keptAnswersShare } from '../../limits.ts';
 import type { NativeContext } from '../../native/native.ts';
@@ -18,9 +18,9 @@ export class AnswerMemory {
     this.#native = native;
   }
 
-  /** Returns whether a response of this size, which has arrived in the arena, is to be copied out. */
+  /** Returns whether a response of this size that has arrived in the arena must be copied out. */
   copies(bytes: number): boolean {
-    // Count the size twice, because a block may be larger than its content.
+    // The size counts twice, because a block may be larger than its content.
     this.#unwatched -= 2 * bytes;
     if (this.#unwatched >= 0) return false;
     const { arenaBytes } = this.#native;

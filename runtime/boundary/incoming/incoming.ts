@@ -1,7 +1,7 @@
 /**
  * Decodes a message from the memory that its event names. The bytes of a receive slot, and of a message that
- * came in segments, are valid only during the callback, so everything is copied out of them. In an arena
- * block, large `bytes` fields become views. A session owns it.
+ * came in segments, are valid only during the callback. Therefore everything is copied out of them. In an
+ * arena block, large `bytes` fields become views. A session owns it.
  */
 import { CodecError } from '../../codec/error.ts';
 import { AlignedMessage } from '../../codec/memory/aligned-message.ts';
@@ -37,8 +37,8 @@ export class Incoming {
   readonly #session: number;
   /**
    * Source of the receive window that was read first. It is created with the session although most sessions
-   * never need it. When a thousand sessions had none, V8 promoted a quarter of all garbage in two of five
-   * runs, which halved the calls/s.
+   * never need it. When a thousand sessions were created without it, V8 promoted a quarter of all garbage in
+   * two of five runs, which halved the calls/s.
    */
   readonly #first: Source = copiedSource();
   /** Sources by window (`receiveWindow`), for windows that have been read. */
@@ -77,9 +77,9 @@ export class Incoming {
   }
 
   /**
-   * Decodes the message of the event at `at`. Throws CodecError. If `into` is given, the peer has written the
-   * message to that lease, or the message is copied into it. With `copy`, no part of the message stays in the
-   * arena.
+   * Decodes the message of the event at `at`. Throws CodecError. If `into` is given, the peer has either
+   * written the message into that lease, or the message is copied into it. With `copy`, no part of the
+   * message stays in the arena.
    */
   message<T>(at: number, type: MessageType<T, never>, into: BlockLease | undefined, copy = false): T {
     const events = this.#events;
@@ -170,8 +170,8 @@ export class Incoming {
       source.close(end);
       leased = source.leases > 0;
       if (leased && into?.block === block && !into.released) {
-        // The caller's lease already holds the block, so release the additional reference that came with the
-        // event.
+        // The caller's lease already holds the block, so the additional reference that came with the event is
+        // released.
         leased = false;
         setLease(message as object, into);
       } else if (leased) {

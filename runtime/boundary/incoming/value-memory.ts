@@ -14,7 +14,7 @@ const sharedMin = 64;
 /**
  * Returns memory of `bytes` bytes that begins on a multiple of 64. V8 aligns to 16 bytes only, and only
  * native code can see the address. Without the addon the memory begins where V8 places it. The memory is not
- * filled with zeros, which takes nearly as long as the copy (`new ArrayBuffer` would do it). The values
+ * filled with zeros, as `new ArrayBuffer` would do, because that takes nearly as long as the copy. The values
  * overwrite the memory before it is handed out, except for the gaps between them.
  */
 function aligned(bytes: number): Uint8Array<ArrayBuffer> {
@@ -25,18 +25,18 @@ function aligned(bytes: number): Uint8Array<ArrayBuffer> {
   return new Uint8Array(buffer, beyond === 0 ? 0 : alignmentBytes - beyond, bytes);
 }
 
-/** A chunk of memory in which values are placed one after the other. */
+/** A chunk of memory in which values are placed one after another. */
 class Chunks {
   /**
-   * A longer value gets memory of its own, because the memory that it would keep alive, or waste at the end
-   * of a chunk, would no longer be small.
+   * A longer value gets memory of its own. In a chunk, the memory that such a value would keep alive, or
+   * waste at the end of the chunk, would no longer be small.
    */
   readonly valueMax: number;
   readonly #chunkBytes: number;
   #chunk: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   /**
-   * The chunk's buffer and offset. They are kept because reading them from a typed array is a call that costs
-   * as much as copying a small value.
+   * The chunk's buffer and offset. They are stored here because reading them from a typed array is a call
+   * that costs as much as copying a small value.
    */
   #buffer: ArrayBuffer = this.#chunk.buffer;
   #from = 0;
@@ -49,11 +49,12 @@ class Chunks {
 
   take(bytes: number): Uint8Array {
     if (bytes > this.#chunk.length - this.#used) {
-      // Call this only here, so that a process with small messages does not keep more memory than it needs.
+      // This is called only here, so that a process with small messages does not keep more memory than it
+      // needs.
       if (this.#chunk.length === 0) nativeIfLoads()?.keepFreedMemory();
       this.#chunk = aligned(this.#chunkBytes);
-      // Mark the chunk as untransferable, because transferring one value to another thread would take the
-      // others with it.
+      // The chunk is marked as untransferable, because transferring one value to another thread would take
+      // the others with it.
       this.#buffer = this.#chunk.buffer;
       this.#from = this.#chunk.byteOffset;
       markAsUntransferable(this.#buffer);
@@ -67,8 +68,9 @@ class Chunks {
 
 const small = new Chunks(4 * 1024, 32 * 1024);
 /**
- * Separate memory would cost more than the copy of such a value does, and would make garbage collection run
- * more often. Chunks of 256 KiB are no faster, and they do not fit the second-level caches.
+ * Values up to this length share a chunk. Separate memory would cost more than copying such a value, and
+ * would make garbage collection run more often. Chunks of 256 KiB are no faster, and do not fit into
+ * second-level caches.
  */
 const medium = new Chunks(32 * 1024, 128 * 1024);
 

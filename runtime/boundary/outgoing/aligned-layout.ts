@@ -1,8 +1,8 @@
 /**
- * Lays out an outgoing message in the aligned layout (docs/wire/frames.md §2.4): the table of its chunks, the
- * positions of texts and copied values in the memory that the message was encoded into, and the resulting
- * gather entries. A *text* is the encoded bytes between two values. Texts and values alternate; the first and
- * the last are texts, which may be empty. bulk.ts uses it.
+ * Lays out an outgoing message in the aligned layout (docs/wire/frames.md §2.4). It determines the table of
+ * the chunks, the positions of texts and copied values in the memory that the message was encoded into, and
+ * the resulting gather entries. A *text* is the encoded bytes between two values. Texts and values alternate;
+ * the first and the last are texts, which may be empty. bulk.ts uses it.
  */
 import {
   alignedBytesMax,
@@ -19,7 +19,10 @@ export interface AlignedPlan {
   readonly tableBytes: number;
   /** Size of the memory that the message is encoded into, including the table. */
   readonly roomBytes: number;
-  /** The part of these bytes that is for texts and copied values; the rest is for the table and the gaps. */
+  /**
+   * The part of these bytes that is used for texts and copied values; the other bytes are for the table and
+   * the gaps.
+   */
   readonly contentBytes: number;
 }
 
@@ -38,7 +41,8 @@ export function planAligned(
   const chunks = 2 * values + 1;
   const tableBytes = alignedTableBytes(chunks);
   const extraBytes = tableBytes + alignmentBytes * chunks;
-  // Do not judge by its bound whether a message is too large: its exact length decides that later.
+  // Whether a message is too large must not be decided by its upper bound: its exact length decides that
+  // later.
   if (extraBytes > alignedBytesMax(Math.min(messageBytes, maxBytes)) - Math.min(messageBytes, maxBytes))
     return undefined;
   const contentBytes = textBytes + copied;
@@ -77,7 +81,7 @@ export class AlignedLayout {
   readonly value: (Uint8Array | undefined)[] = [];
 
   /**
-   * The texts and copied values to move. Each has its target, its source, and the index of the writer's
+   * The texts and copied values to move. Each range has its target, its source, and the index of the writer's
    * out-of-line value, which is -1 for a text.
    */
   #moves = 0;
@@ -126,7 +130,7 @@ export class AlignedLayout {
         this.#addMove(place, 0, value.length, i);
         at = place + value.length;
       } else {
-        // Include the gap, so that the text and the value form one gather entry.
+        // The gap is included, so that the text and the value form one gather entry.
         this.#addStretch(begin, place, value);
         begin = place;
         at = place;
@@ -157,7 +161,7 @@ export class AlignedLayout {
     this.#moveOutOfLine[i] = outOfLine;
   }
 
-  /** Move from the back to the front, so that nothing is overwritten before it has been moved. */
+  /** The bytes are moved from the back to the front, so that none is overwritten before it has been moved. */
   #move(writer: Writer, memory: Uint8Array, i: number, words?: Int32Array): void {
     const to = this.#moveTo[i]!;
     const from = this.#moveFrom[i]!;
@@ -165,7 +169,7 @@ export class AlignedLayout {
     const outOfLine = this.#moveOutOfLine[i]!;
     if (outOfLine >= 0) memory.set(writer.outOfLineValue[outOfLine]!, to);
     else if (to !== from) moveText(memory, to, from, bytes);
-    // Clear the gap, which is sent along and may contain bytes of another call.
+    // The gap is cleared, because it is sent too and may contain bytes of another call.
     clear(memory, to + bytes, alignedOffset(to + bytes), words);
   }
 }

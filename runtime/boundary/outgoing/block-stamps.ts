@@ -1,7 +1,7 @@
 /**
  * Remembers which block of which arena an ArrayBuffer belongs to. The note is kept in the buffer itself,
- * because asking native code costs as much as everything else that is done for a gather entry. It is used on
- * the JS thread of its context.
+ * because asking native code would cost as much as all other work for a gather entry. It is used on the JS
+ * thread of its context.
  */
 
 import { Itself } from '../../codec/memory/itself.ts';
@@ -46,7 +46,7 @@ export function blockOf(native: NativeContext, buffer: ArrayBuffer): number {
   return block;
 }
 
-/** Returns the block of this arena that the buffer belongs to, or 0 when no block is noted. */
+/** Returns the block of this arena that the buffer belongs to, or 0 when no block is recorded. */
 export function stampedBlock(native: NativeContext, buffer: ArrayBufferLike): number {
   return Stamp.get(buffer, native);
 }

@@ -25,8 +25,8 @@ export function hasKey(buffer: ArrayBuffer): boolean {
 }
 
 /**
- * Returns whether this memory can be registered with a device. A SharedArrayBuffer has no identity to
- * register it by. A resizable buffer may lose its pages during the peer's READ, which would end the
+ * Returns whether this memory can be registered with a device. A SharedArrayBuffer has no identity with which
+ * it could be registered. A resizable buffer may lose its pages during the peer's READ, which would end the
  * connection with all of its calls.
  */
 export function staysInPlace(buffer: ArrayBufferLike): boolean {

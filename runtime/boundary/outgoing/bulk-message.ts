@@ -55,8 +55,8 @@ export class BulkMessage {
   }
 
   /**
-   * Gives a key to each buffer that was to be copied, so that the buffer is sent in place. Returns false when
-   * the message has no such buffer.
+   * Gives a key to each buffer that was meant to be copied, so that the buffer is sent in place. Returns
+   * false when the message has no such buffer.
    */
   leaveInPlace(): boolean {
     const first = this.keys.indexOf(copiedMemory);
@@ -66,8 +66,8 @@ export class BulkMessage {
   }
 
   /**
-   * Drops the gather entries after they have been copied, so that the application's buffers need not stay
-   * until the SENT event.
+   * Drops the gather entries after the values have been copied, so that the application's buffers are not
+   * kept until the SENT event.
    */
   forgetGatherEntries(): void {
     this.gatherEntries = none;

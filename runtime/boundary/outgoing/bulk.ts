@@ -34,8 +34,8 @@ export class BulkMessages {
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
   /**
-   * Number of bytes of the last arena allocation that failed. 0 when the message waits for a registration
-   * instead, for which free arena memory is no help.
+   * Number of bytes of the last arena allocation that failed. 0 when the message waits for a registration,
+   * because free arena memory would not help then.
    */
   shortBytes = 0;
 
@@ -43,7 +43,7 @@ export class BulkMessages {
   #use: number = Use.application;
   /** The session of the message that is being encoded. */
   #session = 0;
-  /** Size up to which that session copies messages. */
+  /** Size up to which the session of `from` copies messages. */
   #copiedBytes = 0;
   #newCopiedBytes = 0;
   readonly #native: NativeContext;
@@ -75,9 +75,9 @@ export class BulkMessages {
   }
 
   /**
-   * Encodes a message for `target` with at most `gatherEntriesMax` gather entries. Returns it ready for
-   * submission, or a negated Reason, in which case nothing stays allocated. Errors of the message's encoder
-   * are passed on.
+   * Encodes a message for `target` with at most `gatherEntriesMax` gather entries. Returns the message ready
+   * for submission, or a negated Reason. With a Reason, no memory stays allocated. Errors of the message's
+   * encoder are passed on.
    */
   encode<Init>(
     target: Target,
@@ -94,7 +94,7 @@ export class BulkMessages {
     const alignBytes = target.aligned === true ? leaseBytes : Number.POSITIVE_INFINITY;
     const bulk = this.#encode(type, message, maxBytes, gatherBytes, alignBytes);
     if (typeof bulk === 'number' || bulk.count <= gatherEntriesMax) return bulk;
-    // The message has more large values than its gather list may hold, so copy all of it into one entry.
+    // The message has more large values than its gather list may hold, so all of it is copied into one entry.
     this.discard(bulk);
     return this.#encode(type, message, maxBytes, Number.POSITIVE_INFINITY, alignBytes);
   }
@@ -105,8 +105,8 @@ export class BulkMessages {
   }
 
   /**
-   * Keeps the buffers that native code holds registered, after a message has been submitted or refused.
-   * Native code may have registered the buffers or copied them, or the call may be over.
+   * Keeps references to the buffers that native code has registered, after a message has been submitted or
+   * refused. Native code may have registered the buffers or copied them, or the call may be over.
    */
   #keepRegistered(bulk: BulkMessage): void {
     for (let gatherEntry = 0; gatherEntry < bulk.keys.length; gatherEntry++) {
@@ -147,7 +147,7 @@ export class BulkMessages {
     for (const block of bulk.blocks) this.#native.releaseBlock(block);
   }
 
-  /** Registers a buffer before its first call. Returns '' on success, or why it was refused. */
+  /** Registers a buffer before the first call with it. Returns '' on success, or why it was refused. */
   register(buffer: ArrayBuffer): string {
     const key = bufferKey(buffer);
     const why = this.#native.registerBuffer(key, buffer);
@@ -157,7 +157,7 @@ export class BulkMessages {
 
   /**
    * Handles the eviction of this buffer's registration. The buffer is no longer kept, unless a call has
-   * registered it again since.
+   * registered it again in the meantime.
    */
   evicted(key: number): void {
     if (!this.#native.holdsBuffer(key)) this.#registered.delete(key);
@@ -253,8 +253,8 @@ export class BulkMessages {
   }
 
   /**
-   * Does the same for the aligned layout: places copied values in the memory at their offsets, and moves the
-   * bytes behind them. Returns false when there is no memory.
+   * Does the same for the aligned layout. It places copied values at their offsets in the memory, and moves
+   * the bytes behind them. Returns false when there is no memory.
    */
   #collectAligned(
     bulk: BulkMessage,
@@ -324,7 +324,7 @@ export class BulkMessages {
         flags,
       );
     let result = send(keys);
-    // When the arena has no room for a copy, send the values in place, which needs no arena memory.
+    // When the arena has no room for a copy, the values are sent in place, which needs no arena memory.
     if (result === -Reason.noMemory && bulk.leaveInPlace()) result = send(bulk.keys);
     if (result >= 0) {
       // This must come first: the peer may read these buffers until they are sent, even after an error.
@@ -342,7 +342,7 @@ export class BulkMessages {
       this.#unsettled[this.#unsettled.length] = bulk;
     }
     if (result === -Reason.registering) {
-      // The message waits like messages that lack memory, although its values are sent in place.
+      // The message waits as messages that lack memory do, although its values are sent in place.
       this.shortBytes = 0;
       return -Reason.noMemory;
     }

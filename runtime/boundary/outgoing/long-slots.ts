@@ -31,8 +31,8 @@ export class LongSlots {
 
   /**
    * Encodes `metadata` and the message, together at most `maxBytes`, into a long slot, and returns the slot's
-   * number. Returns -1 when the message is longer, has values that must be out of line, or no long slot is
-   * free. Errors of the message's encoder are passed on.
+   * number. Returns -1 when the message is longer, when it has values that must be out of line, or when no
+   * long slot is free. Errors of the message's encoder are passed on.
    */
   encode<Init>(
     { op, session, call, maxBytes }: { op: number; session: number; call: number; maxBytes: number },
@@ -46,8 +46,8 @@ export class LongSlots {
     let done = false;
     try {
       writer.reset(this.#memory);
-      // Check the bound first: encoding a message that turns out to be too long would cost as much as
-      // encoding one that fits.
+      // The bound is checked first, because encoding a message that turns out to be too long would cost as
+      // much as encoding one that fits.
       if (type.bound(message, writer) > maxBytes - metadata.byteLength || writer.planned !== 0) return -1;
       slot =
         op === SubOp.response ? this.#native.takeLongSlot(session, call) : this.#native.takeLongSlot(session);

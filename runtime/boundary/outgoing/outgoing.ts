@@ -25,8 +25,8 @@ import type { Submission } from './submission.ts';
 export const noSlot = -100;
 
 /**
- * After this number of consecutive messages of a type that fit no slot, the next messages of that type are
- * not tried in a slot. Types with varying sizes do not reach this number.
+ * After this number of consecutive messages of a type that did not fit a slot, the next messages of that type
+ * are not tried in a slot. Types with varying sizes do not reach this number.
  */
 const overflowsMin = 4;
 
@@ -87,11 +87,11 @@ export class Outgoing {
   /**
    * Sends `message` as `submission` says. Returns 0 when the message is staged, the token (> 0) of its SENT
    * event when it is a bulk message, and `noSlot` or a negated Reason when it is refused. For a session that
-   * is gone the Reason is sessionLost. Errors of the message's encoder are passed on; then nothing has been
-   * sent.
+   * is gone, the Reason is sessionLost. Errors of the message's encoder are passed on, and nothing has been
+   * sent then.
    */
   submit<Init>(submission: Submission, type: MessageType<unknown, Init>, message: Init): number {
-    // Read all fields now, because a getter of the message may make a call itself, which reuses this
+    // All fields are read now, because a getter of the message may make a call itself, which reuses this
     // submission.
     const { op, target, call, method, timeoutUs, metadata, replyBuffer, replyBufferOnly, use } = submission;
     if (metadata !== undefined) submission.metadata = undefined;
@@ -153,7 +153,7 @@ export class Outgoing {
     if (!this.#flushScheduled && control[Ctl.inCallback] === 0) this.#schedule();
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const slot = this.#popSlot();
-    // When both do not fit, drop the metadata, because the text matters more.
+    // When both do not fit, the metadata is dropped, because the text matters more.
     const fits = metadata !== undefined && metadata.byteLength + textBytesMax <= target.eagerBytes;
     const metadataBytes = this.#putMetadata(slot, fits ? metadata : nothing);
     const at = slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes;
@@ -165,7 +165,7 @@ export class Outgoing {
 
   /**
    * Returns whether the session may take a slot while slots are scarce. A session whose frames cannot be sent
-   * leaves some slots to the others (native/session/limits.h).
+   * leaves some slots to the other sessions (native/session/limits.h).
    */
   #mayTake(session: number): boolean {
     this.flush();
@@ -304,9 +304,9 @@ export class Outgoing {
       bulk = this.bulk.encodePlain(type, message, target.messageMaxBytes);
     }
     if (typeof bulk === 'number') return bulk;
-    // Messages of this type have become small again.
+    // Messages of this type have become small enough for a slot again.
     if (type === this.#overflowType && bulk.bytes <= spareBytes) this.#overflows = 0;
-    // Check again, because getters of the message may have made calls that have taken slots.
+    // The slots are checked again, because getters of the message may have made calls that have taken slots.
     if (this.#control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) {
       this.bulk.discard(bulk);
       return noSlot;
@@ -332,7 +332,7 @@ export class Outgoing {
     }
     const slot = metadata.byteLength > 0 ? this.#popSlot() : -1;
     const metadataBytes = slot === -1 ? 0 : this.#putMetadata(slot, metadata);
-    // Must be the last step that can throw: a submitted message cannot be taken back.
+    // This must be the last step that can throw, because a submitted message cannot be taken back.
     const token = this.bulk.submit(bulk, submission, slot, metadataBytes, use);
     this.submittedBytes = metadataBytes + bulk.bytes;
     if (token < 0) {

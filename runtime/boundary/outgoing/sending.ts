@@ -1,9 +1,9 @@
 /**
- * Large messages that are being sent, by the token of their SENT event. It is a hash table of our own because
- * its entries come and go fast, for which a Map is wrong. A Map replaces its internal table again and again,
- * and each old table still refers to its entries and to the next table. Once an old table is in V8's old
- * space, all following tables live as long as it does. Scavenges then copied a third of the memory that a
- * large call had allocated. BulkMessages owns it, on its JS thread.
+ * Large messages that are being sent, by the token of their SENT event. It is a hash table of our own,
+ * because a Map is unsuitable for entries that come and go quickly. A Map replaces its internal table again
+ * and again, and each old table still refers to its entries and to the next table. When an old table has
+ * moved to V8's old space, all following tables live as long as that table. Scavenges then copied a third of
+ * the memory that a large call had allocated. BulkMessages owns it, on its JS thread.
  */
 const buckets = 256;
 

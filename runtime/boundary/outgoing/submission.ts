@@ -21,20 +21,20 @@ export interface Target {
    */
   readonly peer?: 'client' | 'server';
   /**
-   * A message of up to this size is copied to the arena when some of its values lie in memory of the
+   * A message up to this size is copied to the arena when some of its values lie in memory of the
    * application. A larger message is sent in place. 0 when no message is copied.
    */
   readonly copiedBytes?: number;
   /**
-   * The same limit for a message with a buffer that no message has used before and that the device would have
-   * to register.
+   * The same limit for a message with a buffer that no earlier message has used and that the device would
+   * have to register.
    */
   readonly newCopiedBytes?: number;
   /** Whether the peer takes messages as aligned messages (docs/wire/frames.md §2.4). */
   readonly aligned?: boolean;
   /**
-   * True when the session is broken or down. Nothing is submitted for such a session, because no event would
-   * report the end.
+   * True when the session is broken or down. Nothing is submitted for a session that has ended, because no
+   * event would report the end.
    */
   gone?: boolean;
 }
@@ -49,11 +49,11 @@ export class Submission {
   method = 0;
   /** Time limit; 0 for none. */
   timeoutUs = 0;
-  /** Reset to undefined after each `submit`, because the metadata must not outlive its call. */
+  /** It is reset to undefined after each `submit`, because the metadata must not outlive its call. */
   metadata: Uint8Array | undefined;
   /**
-   * Arena block for the response, 0 for none. With `replyBufferOnly`, a response that does not fit it is
-   * refused.
+   * Arena block for the response, 0 for none. With `replyBufferOnly`, a response that does not fit the buffer
+   * is refused.
    */
   replyBuffer = 0;
   replyBufferOnly = false;

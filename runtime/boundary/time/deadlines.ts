@@ -72,8 +72,8 @@ export function turnNow(): number {
 }
 
 /**
- * Returns the microseconds from the current turn to `deadlineMs`, as sent on the wire: 0 (no deadline) stays
- * 0, and a deadline that has passed is 1.
+ * Returns the microseconds from the current turn to `deadlineMs`, in the form in which they are sent. 0 means
+ * no deadline and stays 0; a deadline that has passed is sent as 1.
  */
 export function timeLeftUs(deadlineMs: number): number {
   if (deadlineMs === 0) return 0;

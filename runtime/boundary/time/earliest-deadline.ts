@@ -1,7 +1,7 @@
 /**
  * One timer for many deadlines. It fires for the earliest deadline, so that a call that ends in time costs
- * only a comparison. The calls of a session own one, and so do the calls that wait for a session. It is used
- * on their JS thread.
+ * only a comparison. The calls of a session share one such timer, and so do the calls that wait for a
+ * session. It is used on their JS thread.
  */
 import { deadlines } from './deadlines.ts';
 import type { DeadlineOwner } from './timer-wheel.ts';
@@ -10,7 +10,7 @@ const noTimer = -1;
 
 export interface DeadlinesOwner {
   /**
-   * Ends all entries whose deadline is not after `deadlines.now`. It may find no such entry, because the
+   * Ends all entries whose deadline is not after `deadlines.now`. There may be no such entry, because the
    * entry with the earliest deadline may have ended long ago. Returns the earliest remaining deadline, or
    * Infinity.
    */
@@ -45,8 +45,8 @@ export class EarliestDeadline implements DeadlineOwner {
   }
 
   /**
-   * Handles the move of a timer that was set in this turn to a later time by the wheel. If a deadline is then
-   * added that is earlier than this timer, it needs a timer of its own.
+   * The wheel has moved a timer that was set in this turn to a later time. A deadline that is added then and
+   * is earlier than this timer needs a timer of its own.
    */
   onLongTurn(lagMs: number): void {
     if (this.#turn === deadlines.turn) this.#timerMs += lagMs;

@@ -4,7 +4,8 @@
  *
  * Reading a clock costs as much as encoding a small message, so the clock is read once per turn
  * (deadlines.ts), and deadlines are computed from that time. When a turn has taken long, the deadlines that
- * were computed in it are moved by its length. An entry fires up to two ticks late, and never early.
+ * were computed in it are moved by the length of the turn. An entry fires up to two ticks late, and never
+ * early.
  */
 import { deadlinesMax, wheelSlots, wheelTickMs } from '../../limits.ts';
 
@@ -16,8 +17,8 @@ export interface DeadlineOwner {
 /** An object that keeps its own deadlines, which were computed from `now`. */
 export interface TurnListener {
   /**
-   * The turn has taken `lagMs` longer than was known when its deadlines were computed. The listener must move
-   * the deadlines of this turn by that time.
+   * The turn has taken `lagMs` longer than was assumed when its deadlines were computed. The listener must
+   * move the deadlines of this turn by that time.
    */
   onLongTurn(lagMs: number): void;
 }
@@ -46,7 +47,7 @@ export class TimerWheel {
   turn = 0;
   /**
    * The listeners that have computed deadlines in the current turn. They are listed so that the cost of a
-   * long turn depends on the work of the turn and not on the number of all entries.
+   * long turn depends on the calls of that turn, and not on the number of all entries.
    */
   readonly #listeners: (TurnListener | undefined)[] = [];
   #listenerCount = 0;
@@ -74,7 +75,7 @@ export class TimerWheel {
     this.#turnAdded[id] = this.turn;
     this.#recent[this.#recentCount++] = id;
     ++this.count;
-    // Use the tick after the deadline's own tick, because `now` may be up to one tick old.
+    // The entry goes to the tick after the deadline's own tick, because `now` may be up to one tick old.
     this.#link(id, Math.ceil(deadlineMs / wheelTickMs) + 1);
     return id;
   }
@@ -89,8 +90,8 @@ export class TimerWheel {
   }
 
   /**
-   * Registers a listener, which is notified when the turn has been long. It is called with the first deadline
-   * of a turn.
+   * Registers a listener, which is notified when the turn has been long. The code that computes the first
+   * deadline of a turn calls it.
    */
   listen(listener: TurnListener): void {
     this.#listeners[this.#listenerCount++] = listener;

@@ -1,7 +1,7 @@
 /**
  * Decides which trace files of a thread are kept. The number of files is limited, so that a peer that makes
  * sessions fail cannot fill the disk. The newest file of each reason is kept, so that such a peer cannot
- * displace the files of other reasons either. session-traces.ts uses it when a session has failed.
+ * displace the files of other reasons either. session-traces.ts uses this class when a session has failed.
  */
 import { tracePauseMs } from '../../limits.ts';
 
@@ -37,8 +37,8 @@ export class KeptTraces {
   }
 
   /**
-   * Adds a file. Returns the file to delete for it, if any: the oldest one of the reason that has the most
-   * files.
+   * Adds a file. Returns the file that must be deleted for it, if any: the oldest file of the reason that has
+   * the most files.
    */
   add(path: string, reason: string, nowMs: number): string | undefined {
     this.#kept.push({ path, kind: kindOf(reason), atMs: nowMs });

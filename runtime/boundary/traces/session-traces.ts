@@ -1,7 +1,7 @@
 /**
  * Writes the traces of failed sessions to the folder of the option `traceFolder`: the events of the session
- * from the flight recorder, for `rdma-rpc trace`. FabricContext uses it when a session ends. It costs the
- * thread a copy of at most 128 KiB; the file is written asynchronously.
+ * from the flight recorder, for `rdma-rpc trace`. FabricContext uses this class when a session ends. The
+ * thread spends the time of copying at most 128 KiB; the file is written asynchronously.
  */
 import { mkdir, unlink, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
@@ -16,8 +16,9 @@ import { methodName } from './method-names.ts';
 import { type TraceAbout, traceFile } from './trace-file.ts';
 
 /**
- * Returns the program without its arguments. Arguments may contain secrets, and users send trace files to
- * other people. Node makes the path of a script absolute; with --eval there is no script.
+ * Returns the program without its arguments. Arguments are left out, because they may contain secrets, and
+ * users send trace files to other people. Node makes the path of a script absolute; with --eval there is no
+ * script.
  */
 function program(): string {
   const [runtime = '', script = ''] = process.argv;

@@ -1,9 +1,9 @@
 /**
  * A queue of calls, responses or streams of one owner that have found too little of a resource
  * (resource-waiters.ts). When the resource may be available again, entries are tried in order from the head
- * until one finds too little. So smaller entries never starve the entries in front of them. However many
- * entries wait, only one attempt more is made than the resource allows; that matters because each attempt
- * encodes a message. The channels and the sessions of both sides use it, on their JS thread.
+ * until one finds too little. Therefore smaller entries never starve the entries in front of them. However
+ * many entries wait, only one more attempt is made than the resource allows. This matters because each
+ * attempt encodes a message. The channels and the sessions of both sides use it, on their JS thread.
  *
  * | an entry that is tried                    | afterwards                                                     |
  * |-------------------------------------------|----------------------------------------------------------------|
@@ -20,7 +20,7 @@ import type { DeadlineOwner } from '../time/timer-wheel.ts';
 import type { Resource, ResourceWaiter, ResourceWaiters } from './resource-waiters.ts';
 
 export interface QueueOwner<Entry> {
-  /** Tries the entry, which calls `add` again when it still finds too little. */
+  /** Tries the entry. The entry calls `add` again when it still finds too little. */
   retry(entry: Entry): void;
   /** The deadline of an entry has passed, and it has been removed. Must not throw. */
   onLate?(entry: Entry): void;
@@ -32,8 +32,8 @@ class Waiting<Entry> implements DeadlineOwner {
   readonly entry: Entry;
   timer = noTimer;
   /**
-   * While the entry is being tried: the resource that it waits for again, and whether it has sent something
-   * before that.
+   * While the entry is being tried: the resource that it must wait for again, and whether it has sent
+   * something before that.
    */
   again: Resource | undefined;
   moved = false;
@@ -76,9 +76,9 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
 
   /**
    * Adds an entry that has found too little of `resource` in the context of `waiters`. An entry that is being
-   * tried keeps its position, unless it has sent something: then it becomes the last entry. `deadlineMs` is
-   * the time at which a new entry stops waiting; 0 means never. Returns false, without adding the entry, when
-   * it would wait for ever.
+   * tried keeps its position, unless it has sent something. In that case it becomes the last entry.
+   * `deadlineMs` is the time at which a new entry stops waiting; 0 means never. Returns false, without adding
+   * the entry, when it would wait for ever.
    */
   add(entry: Entry, waiters: ResourceWaiters, resource: Resource, deadlineMs = 0): boolean {
     if (!waiters.wait(resource, this)) return false;
@@ -92,13 +92,13 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
 
   /**
    * Records that an entry has sent something while it was being tried. The entry then gives up its position
-   * to the others.
+   * to the other entries.
    */
   moved(entry: Entry): void {
     if (this.#trying?.entry === entry) this.#trying.moved = true;
   }
 
-  /** Removes an entry. Returns false when it was not in the queue. */
+  /** Removes an entry. Returns false when the entry was not in the queue. */
   delete(entry: Entry): boolean {
     const waiting = this.#waiting.get(entry);
     if (waiting === undefined) return false;
@@ -120,8 +120,8 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   }
 
   retry(): boolean {
-    // The entry that is being tried has caused this call, by making room or by bringing another connection.
-    // The loop that tries it goes on with the next entries.
+    // The entry that is being tried has caused this call, because it has freed memory or brought another
+    // connection. The loop that tries this entry continues with the next entries.
     if (this.#trying !== undefined) return false;
     this.#round ??= this.#waiting.values() as Iterator<Waiting<Entry>, undefined>;
     for (let waiting = this.#round.next().value; waiting !== undefined; waiting = this.#round.next().value) {
@@ -165,7 +165,7 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
 
   /**
    * Returns whether the entry is the first. When the first entry leaves, the others must be tried, because
-   * less memory than it needed may be enough for them.
+   * they may need less memory than it did.
    */
   #isFirst(waiting: Waiting<Entry>): boolean {
     const [first] = this.#waiting.values();

@@ -3,9 +3,9 @@
  * be available, and must wait again when it finds too little of the resource. A FabricContext owns it, on its
  * JS thread.
  *
- * Waiters take turns: each tries one entry, and then goes behind the others if it has more entries to try.
- * The next time, waiters that found nothing come before those that found something. So a session cannot
- * starve another one.
+ * Waiters take turns. Each waiter tries one entry, and then goes behind the other waiters if it has more
+ * entries to try. The next time, waiters that found nothing come before those that found something. Therefore
+ * a session cannot starve another session.
  */
 import { warnOfFault } from '../../core/warnings.ts';
 import { Ctl, type NativeContext } from '../../native/native.ts';
@@ -15,14 +15,14 @@ import { Ctl, type NativeContext } from '../../native/native.ts';
  * - `callSlot`: a call slot that is pending release at the server. The owner of the waiter notices the
  *   release.
  * - `memory`: memory of the arena.
- * - `sent`: memory of the arena that only messages in sending can bring back.
+ * - `sent`: arena memory that becomes free only when messages have been sent.
  * - `registration`: a large buffer is being registered with the device.
  * - `turn`: the end of the current batch of events.
  */
 export type Resource = 'slot' | 'callSlot' | 'memory' | 'sent' | 'registration' | 'turn';
 
 export interface ResourceWaiter {
-  /** Tries one entry. Returns true when that has succeeded and there are more to try. */
+  /** Tries one entry. Returns true when the entry could be sent and there are more entries to try. */
   retry(): boolean;
 }
 
@@ -36,8 +36,8 @@ export class ResourceWaiters {
    */
   #memory = new Set<ResourceWaiter>();
   /**
-   * The waiters are mostly channels for which finished calls have made room, and which then send all waiting
-   * calls together.
+   * The waiters are mostly channels. Finished calls have made room for a channel's waiting calls, and the
+   * channel then sends all of them together.
    */
   readonly #turn: ResourceWaiter[] = [];
   #inTurn = false;

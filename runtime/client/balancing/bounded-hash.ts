@@ -1,8 +1,8 @@
 /**
  * Consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam, 2016). Calls with the same value of
  * a metadata key go to the same server, whose caches already have the data for that key. When that server has
- * more than `maxLoad` times its share of the calls in flight, these calls go to the next server on the ring,
- * which is always the same server, too. Calls without the key go to the less loaded of two random servers.
+ * more than `maxLoad` times its share of the calls in flight, these calls go to the next server on the ring.
+ * The next server is also always the same. Calls without the key go to the less loaded of two random servers.
  * Used by the connections of a channel.
  */
 import { HashRing } from './hash-ring.ts';
@@ -11,8 +11,8 @@ import { LeastLoaded } from './least-loaded.ts';
 import { type Candidate, firstWithRoom, type Listed, type Policy, type Room } from './policy.ts';
 
 /**
- * The calls in flight are counted again after one pick for this number of servers, so that a pick over a
- * hundred servers need not ask each of them.
+ * The calls in flight are counted again after a number of picks that equals the number of servers. Thus a
+ * pick among a hundred servers does not have to ask each server.
  */
 const serversPerPick = 8;
 
@@ -26,9 +26,9 @@ export class BoundedHash<C extends Candidate> implements Policy<C> {
   /** The connection that takes calls for each index in the list; undefined for an address without one. */
   #places: (C | undefined)[] = [];
   #weights = 0;
-  /** Calls in flight when they were counted, and the picks since then: at least as many as there are. */
+  /** An upper bound of the calls in flight: those that were counted last, plus the picks since then. */
   #calls = 0;
-  /** Number of picks until they are counted again. */
+  /** Number of picks until the calls in flight are counted again. */
   #countIn = 0;
 
   /** `key` is the name of the metadata key in the bytes that are sent. `maxLoad` is at least 1. */
@@ -70,11 +70,15 @@ export class BoundedHash<C extends Candidate> implements Policy<C> {
       }
       if (room(candidate)) return candidate;
     }
-    // Every server is at its bound or has no free call slot: take the first one that has a slot.
+    // Every server is at its limit or has no free call slot, so the first server that has a slot takes the
+    // call.
     return firstWithRoom(this.#ready, first % this.#ready.length, room);
   }
 
-  /** Returns the most calls in flight for a weight of 1. The call that is about to be made is counted. */
+  /**
+   * Returns the most calls in flight for a weight of 1. The result includes the call that is about to be
+   * made.
+   */
   #limit(): number {
     if (this.#countIn <= 0) {
       this.#countIn = Math.floor(this.#ready.length / serversPerPick);

@@ -18,7 +18,7 @@ const indexes = 2 ** 12;
 
 /**
  * Returns the number of points for a weight of 1, rounded to a power of two. An address that joins or leaves
- * changes the average weight a little; because of the rounding, the other addresses keep their points.
+ * changes the average weight a little. Because of the rounding, the other addresses keep their points.
  */
 function pointsPerWeight(listed: readonly Listed[]): number {
   const total = listed.reduce((sum, { weight }) => sum + weight, 0);
@@ -31,11 +31,11 @@ export class HashRing {
   /** The index in the list of each point's address. */
   readonly #owners: Uint16Array;
   /**
-   * The position of the first point of each equal part of the circle, about one point a part: a search from
-   * there takes a step or two, where a binary search of 16,000 points takes 14.
+   * The position of the first point in each of many equal parts of the circle, with about one point in each
+   * part. A search that starts there takes a step or two; a binary search of 16,000 points takes 14.
    */
   readonly #starts: Uint32Array;
-  /** How many bits of a hash are the position within its part. */
+  /** Number of bits of a hash that give the position within its part. */
   readonly #shift: number;
 
   constructor(listed: readonly Listed[]) {
@@ -73,7 +73,7 @@ export class HashRing {
   }
 
   /**
-   * Returns the index in the list of the address at a position. The position after the last one is 0 again.
+   * Returns the index in the list of the address at a position. The position after the last point is 0 again.
    */
   ownerAt(position: number): number {
     return this.#owners[position % this.#owners.length]!;

@@ -9,7 +9,8 @@ import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.
 export class InTurn<C extends Candidate> implements Policy<C> {
   #ready: readonly C[] = [];
   /**
-   * Each weight divided by the largest weight, so that at least one connection takes a call in each round.
+   * Each weight divided by the largest weight. As a result, at least one connection takes a call in each
+   * round.
    */
   #shares: number[] = [];
   /**
@@ -48,13 +49,13 @@ export class InTurn<C extends Candidate> implements Policy<C> {
   pick(room: Room<C>): C | undefined {
     const ready = this.#ready;
     const credits = this.#credits;
-    // A connection without room loses its turn. After one lost turn for each connection the loop ends: the
-    // connection that has room may be a light one, and its turn may be many rounds away.
+    // A connection without room loses its turn. The loop ends after each connection has lost one turn,
+    // because the connection that has room may be a light one whose turn is many rounds away.
     for (let turns = 0; turns < ready.length; ) {
       const at = this.#next;
       this.#next = at + 1 === ready.length ? 0 : at + 1;
       const credit = credits[at]! + this.#shares[at]!;
-      // A sum of fractions such as three times 1/3 may be a little below 1 because of rounding.
+      // A sum of fractions, such as three times 1/3, may be a little below 1 because of rounding.
       if (credit < 1 - 1e-9) {
         credits[at] = credit;
         continue;

@@ -32,7 +32,7 @@ export interface Policy<C extends Candidate> {
   pick(room: Room<C>, metadata: Uint8Array | undefined): C | undefined;
 }
 
-/** Returns the first connection with room from index `first` on, or undefined when none has room. */
+/** Returns the first connection with room, beginning at index `first`, or undefined when none has room. */
 export function firstWithRoom<C>(ready: readonly C[], first: number, room: Room<C>): C | undefined {
   for (let i = 0; i < ready.length; ++i) {
     const candidate = ready[(first + i) % ready.length]!;

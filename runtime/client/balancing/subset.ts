@@ -1,9 +1,9 @@
 /**
- * Subsets by rendezvous hashing: each client uses only some of the servers, so that 10,000 clients of 100
+ * Subsets by rendezvous hashing. Each client uses only some of the servers, so that 10,000 clients of 100
  * servers do not make a million sessions. A client ranks the servers by a hash of its own id and their
  * addresses, and uses the servers with the highest ranks. Each server is in about the same number of subsets.
- * When a server leaves, only the clients that used it get another one. Used for each list of a channel with
- * the option `subset`.
+ * When a server leaves, only the clients that used that server get another one. Used for each list of a
+ * channel with the option `subset`.
  */
 import { hashOfText } from './key-hash.ts';
 import type { Listed } from './policy.ts';
@@ -21,7 +21,8 @@ function highest<S extends Listed>(servers: readonly S[], clientId: string, size
 /**
  * Returns the servers that this client uses, in the order of the list. Returns the whole list when `size` is
  * 0 or the list has no more than `size` servers. With a zone, two thirds of the servers are in that zone and
- * one third is in others; when one of the two groups has too few servers, the other group has more.
+ * one third is in other zones. When one of the two groups has too few servers, the subset has more servers of
+ * the other group.
  */
 export function subsetOf<S extends Listed>(
   listed: readonly S[],

@@ -1,17 +1,17 @@
 /**
  * Prefers the servers of the client's own zone, and sends a part of the calls to other zones when too few
  * servers of the own zone are ready. It works as the priority levels of Envoy do: the own zone is the first
- * level, and all other zones together are the second. Servers are run with some capacity to spare, so a zone
- * counts as whole while the weight of its ready servers times `overprovisioning` is at least the weight of
- * all its servers. Below that, the missing share of the calls goes to the other zones. When less than
- * `panicShare` of all servers is ready, zones are ignored. Used by the connections of a channel that has a
- * zone, around the policy that chooses within a zone.
+ * level, and all other zones together are the second. Servers run with some capacity to spare. Therefore a
+ * zone counts as complete while the weight of its ready servers times `overprovisioning` is at least the
+ * weight of all its servers. When the weight is lower, the missing share of the calls goes to the other
+ * zones. When less than `panicShare` of all servers is ready, zones are ignored. Used by the connections of a
+ * channel that has a zone, around the policy that chooses within a zone.
  */
 import type { Candidate, Listed, Policy, Room } from './policy.ts';
 
-/** As in Envoy: a zone is whole while at least 72 % of its weight is ready. */
+/** As in Envoy: a zone is complete while at least 72 % of its weight is ready. */
 const overprovisioning = 1.4;
-/** As in Envoy: the smallest share of ready servers with which zones still count. */
+/** As in Envoy: zones are ignored when a smaller share of the servers is ready. */
 const panicShare = 0.5;
 
 /** Returns a number from 0 to 1 that decides whether a call stays in its zone. */
@@ -46,7 +46,9 @@ export class Zones<C extends Candidate> implements Policy<C> {
     this.#draw = draw;
   }
 
-  /** Share of the calls that go to the client's own zone while its servers have free call slots. */
+  /**
+   * Share of the calls that go to the client's own zone while the servers of that zone have free call slots.
+   */
   get share(): number {
     return this.#share;
   }

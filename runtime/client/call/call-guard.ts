@@ -29,14 +29,14 @@ export class CallGuard implements Abortable {
   /** The signal of `#context`. */
   readonly #parent: AbortSignal | undefined;
   #deadlineMs = Number.POSITIVE_INFINITY;
-  /** True while this object listens to the signals and the timer runs. */
+  /** True while this object listens to the signals and its timer runs. */
   #watching = false;
   /**
-   * Timer for the deadline, then for the grace period. The timer keeps the process alive, so that a call with
-   * a time limit always settles.
+   * The timer for the deadline; after the deadline, the timer for the grace period. The timer keeps the
+   * process alive, so that a call with a time limit always settles.
    */
   #timer: NodeJS.Timeout | undefined;
-  /** Rejects the promise that the caller waits for, or waited for last. */
+  /** Rejects the promise that the caller waits for now or waited for last. */
   #reject: ((error: unknown) => void) | undefined;
   /** The Reason why the call has ended, or 0 before its end. */
   #reason = 0;
@@ -44,8 +44,7 @@ export class CallGuard implements Abortable {
   #sent: Processed = 'no';
   #underWay = 0;
   /**
-   * True when the last call of next() has the signals of this call, and therefore ends together with this
-   * call.
+   * True when the last call of next() has the signals of this call, so that it ends together with this call.
    */
   bound = false;
 
@@ -71,7 +70,8 @@ export class CallGuard implements Abortable {
 
   /**
    * Begins to watch the time and the signals. Called only when an interceptor may fail to settle. Most calls
-   * end without it, because a timer for each call would cost as much as the rest of an interceptor.
+   * end without this function, because a timer for each call would cost as much as the rest of an
+   * interceptor.
    */
   #watch(): void {
     if (this.#watching) return;
@@ -83,7 +83,8 @@ export class CallGuard implements Abortable {
       if (this.#signal !== undefined) listen(this.#signal, this);
       if (this.#parent !== undefined) listen(this.#parent, this);
     } catch (error) {
-      // A signal of another library may throw. In this case remove the other listeners and the timer, too.
+      // A signal of another library may throw. In this case the other listeners and the timer are removed,
+      // too.
       this.end();
       throw error;
     }
@@ -125,7 +126,10 @@ export class CallGuard implements Abortable {
     ++this.#underWay;
   }
 
-  /** Called when the last call of next() has ended. `processed` is the value of that call. */
+  /**
+   * Called when the last call of next() has ended. `processed` is the value of the call that the interceptor
+   * has made.
+   */
   leave(processed: Processed): void {
     --this.#underWay;
     if (order.indexOf(processed) > order.indexOf(this.#sent)) this.#sent = processed;
@@ -159,8 +163,8 @@ export class CallGuard implements Abortable {
   }
 
   /**
-   * Rejects the caller's promise after a grace period. The calls of the interceptors end by themselves in
-   * that time, and their errors say more.
+   * Rejects the caller's promise after a grace period. The calls that the interceptors made end by themselves
+   * in that time, and their errors say more.
    */
   #grant(): void {
     clearTimeout(this.#timer);

@@ -31,8 +31,8 @@ const names: readonly (keyof CallOptions)[] = [
 ];
 
 /**
- * Checks the names of options, because a misspelt limit would have no effect. Every call with options takes
- * this path, and a switch is several times faster than a lookup in a Set.
+ * Checks the names of options, because a misspelt limit would have no effect. Every call with options runs
+ * this code, and a switch is several times faster than a lookup in a Set.
  */
 function checkNames(options: CallOptions): void {
   for (const name in options) {
@@ -140,10 +140,10 @@ function checkKinds(options: CallOptions): void {
 }
 
 /**
- * Returns the call's time limit in milliseconds, or -1 for no limit. It is the limit in the options,
- * otherwise `defaultMs`, but at most the time that the call's context has left. Every call with options
- * begins here, so this function also checks the names and types of the options. Throws a RangeError or
- * TypeError.
+ * Returns the call's time limit in milliseconds, or -1 for no limit. The limit is the one in the options, or
+ * else `defaultMs`. It is never longer than the time that the call's context has left. Every call with
+ * options begins here, so this function also checks the names and types of the options. Throws a RangeError
+ * or TypeError.
  */
 export function callTimeoutMs(options: CallOptions, defaultMs: number): number {
   checkKinds(options);

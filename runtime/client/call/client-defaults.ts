@@ -77,7 +77,7 @@ export function defaultsOf(
 }
 
 /**
- * Throws for options that the named method does not support. The mistake is reported now, because later the
+ * Throws for options that the named method does not support. The error is thrown now, because otherwise the
  * calls would silently not be retried.
  */
 function checkFits(
@@ -90,7 +90,7 @@ function checkFits(
   for (const option of ['retry', 'hedging'] as const) {
     if (!given?.[option]) continue;
     if (stream) throw new TypeError(`${where}: a stream takes no \`${option}\``);
-    // `idempotent: false` says that only calls that have not run may be repeated.
+    // With `idempotent: false`, only calls that have not run may be repeated.
     if (!twice && (option === 'hedging' || idempotent === undefined)) throw notIdempotent(where, option);
   }
 }
@@ -125,7 +125,8 @@ export function withDefaults(
     metadata === undefined ? { ...given } : { ...given, metadata: constantMetadata(metadata) };
   return (request, options) => {
     if (options === undefined && shared) return call(request, defaults);
-    // Pass on invalid options of JavaScript callers, because the call itself refuses them when it starts.
+    // Invalid options of JavaScript callers are passed on, because the call itself refuses them when it
+    // starts.
     if (options !== undefined && (typeof options !== 'object' || options === null))
       return call(request, options);
     const both = merged(defaults, options);

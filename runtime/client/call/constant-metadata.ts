@@ -30,7 +30,7 @@ export function metadataBytes(given: MetadataInit): Uint8Array | undefined {
   const known = constants.get(given);
   if (known instanceof Uint8Array) return known;
   const bytes = encodeMetadata(given);
-  // Keep a copy, because the original shares its memory with wire forms that are needed only for a short
+  // A copy is kept, because the original shares its memory with wire forms that are needed only for a short
   // time.
   if (known === null) constants.set(given, bytes.slice());
   return bytes;

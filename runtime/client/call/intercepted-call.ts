@@ -49,7 +49,7 @@ function innerOptions(
   return new InnerOptions(options, call?.options, request, leftMs(request), onHeader, onTrailer);
 }
 
-/** Tells the source of the messages that they are no longer read. */
+/** Tells the source of the messages that they will no longer be read. */
 async function leave(messages: AsyncIterator<unknown> | undefined): Promise<void> {
   await messages?.return?.();
 }
@@ -219,8 +219,8 @@ export function interceptedCall(
     } catch (error) {
       const left = leave(messages).catch(ignore);
       messages = undefined;
-      // Do not wait after the end of the call, because an interceptor that hangs would never leave its
-      // messages.
+      // This code does not wait after the end of the call, because an interceptor that hangs would never
+      // finish reading its messages.
       if (!guard.late) await left;
       call.tellOfFailure(error);
       throw error;

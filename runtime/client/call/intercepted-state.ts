@@ -33,8 +33,8 @@ export class InterceptedState implements ChainedCall {
 
   /**
    * Returns whether every interceptor has returned the promise of its own `next`, down to the innermost call.
-   * In this case no interceptor can keep the caller waiting, because the innermost call has the same time
-   * limit and signals, and ends by itself.
+   * In this case no interceptor can keep the caller waiting: the innermost call has the same time limit and
+   * signals, and ends by itself.
    */
   isCarriedBy(result: unknown): boolean {
     return this.carried !== undefined && result === this.carried && this.guard.bound;
@@ -73,7 +73,7 @@ export class InterceptedState implements ChainedCall {
       if (this.header !== undefined) this.tellHeader(this.header);
       if (error instanceof RpcError) this.tellTrailer(error.trailer);
     } catch {
-      // Ignore the error of the callback, because the caller gets the call's own error, which came first.
+      // The error of the callback is ignored, because the caller gets the call's own error, which came first.
     }
   }
 }

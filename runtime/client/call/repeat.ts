@@ -98,8 +98,8 @@ export function notIdempotent(where: string, option: 'retry' | 'hedging'): TypeE
 }
 
 /**
- * Keeps header and trailer of an attempt, and passes them to the caller only if the result of this attempt is
- * used.
+ * Keeps the header and trailer of an attempt. They are passed to the caller only if the result of this
+ * attempt is used.
  */
 class Told {
   #header: Metadata | undefined;
@@ -182,8 +182,8 @@ export async function repeated(
       const left = timeoutMs < 0 ? {} : { timeoutMs: Math.max(0, endMs - clockMs()) };
       const signal = anyOf([options.signal, also]);
       const attempt = channel.attempt(method, request, { ...options, ...left, ...mine.listeners, signal });
-      // Use header and trailer of the attempt that wins. The attempts that lose are cancelled and settle
-      // later.
+      // The header and trailer of the winning attempt are used. The attempts that lose are cancelled and
+      // settle later.
       const settled = (): void => {
         if (also?.aborted !== true) told = mine;
       };
@@ -199,7 +199,7 @@ export async function repeated(
     try {
       told?.tell();
     } catch {
-      // Ignore the error of the callback, because the caller gets the call's own error, which came first.
+      // The error of the callback is ignored, because the caller gets the call's own error, which came first.
     }
     throw error;
   }

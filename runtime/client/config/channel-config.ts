@@ -1,8 +1,8 @@
 /**
  * The service configuration of a channel. It is given as an object, read from a file, or taken from the
- * attributes of the resolver's addresses. After a wrong configuration, the channel logs a warning that names
- * the field, and keeps the last valid configuration. Owned by a channel. Clients read it when they make a
- * call and its version has changed.
+ * attributes of the resolver's addresses. When a configuration is invalid, the channel logs a warning that
+ * names the field, and keeps the last valid configuration. Owned by a channel. A client reads it when it
+ * makes a call and the version has changed.
  */
 import { textOf } from '../../core/foreign.ts';
 import type { Warn } from '../../core/warnings.ts';
@@ -28,7 +28,7 @@ interface Configured {
   checkHealth(service: string | undefined): boolean;
 }
 
-/** The options that count instead of the configuration, when the application has given them. */
+/** The application's own options, which take precedence over the configuration. */
 interface Given {
   readonly loadBalancing?: unknown;
   readonly outlierDetection?: unknown;
@@ -58,14 +58,14 @@ export class ChannelConfig {
       this.#file = new ConfigFile(given, onText, (fault) => this.#refuse(`the file ${given}`, fault));
       if (this.current === undefined) {
         this.close();
-        // A later change reports the same error as a warning; here the caller gets it.
+        // The caller gets the error here; after a later change, the same error becomes a warning.
         checkedServiceConfig(JSON.parse(this.#text!));
       }
     } else if (given !== undefined) this.#set(checkedServiceConfig(given));
   }
 
   /**
-   * Applies what belongs to the whole channel, now and after each change.
+   * Applies the settings of the whole channel, now and after each change.
    */
   apply(to: Configured, given: Given = {}, { budget }: { readonly budget: RetryBudget }): void {
     this.#onChange = ({ balancing, outliers, health, throttling }) => {

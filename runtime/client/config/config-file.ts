@@ -1,7 +1,7 @@
 /**
  * Reads a service configuration from a JSON file, and reads it again when the file changes. The file is
- * checked once a second, because file watches of the system miss files that are replaced by renaming, such as
- * mounted ConfigMaps of Kubernetes. Owned by the configuration of a channel.
+ * checked once a second. The system's file watches miss files that are replaced by renaming, such as mounted
+ * ConfigMaps of Kubernetes. Owned by the configuration of a channel.
  */
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { inRoot } from '../../core/scopes.ts';
@@ -13,8 +13,8 @@ export class ConfigFile {
   readonly #onFault: (fault: unknown) => void;
 
   /**
-   * Reads the file when created, and throws when that fails. `onText` gets the later contents of the file,
-   * and `onFault` gets the reason when the file cannot be read.
+   * Reads the file in the constructor, and throws when the file cannot be read. `onText` gets the later
+   * contents of the file. `onFault` gets the reason when the file cannot be read.
    */
   constructor(path: string, onText: (text: string) => void, onFault: (fault: unknown) => void) {
     this.#path = path;

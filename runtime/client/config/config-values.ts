@@ -6,7 +6,7 @@ import { Status, type StatusCode } from '../../core/errors/status.ts';
 
 /** A JSON object, with its path for errors. */
 export class Fields {
-  /** Where the object is, such as `serviceConfig.methodConfig[0]`. */
+  /** The path of the object, such as `serviceConfig.methodConfig[0]`. */
   readonly path: string;
   readonly #values: Readonly<Record<string, unknown>>;
 
@@ -50,7 +50,7 @@ export class Fields {
   text(name: string): string {
     if (!this.has(name)) return '';
     const value = this.#values[name];
-    if (typeof value !== 'string') throw this.fault(name, 'a text');
+    if (typeof value !== 'string') throw this.fault(name, 'a string');
     return value;
   }
 

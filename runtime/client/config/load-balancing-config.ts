@@ -1,7 +1,7 @@
 /**
- * The load-balancing policies of a service configuration, which have gRPC's names there, as settings of a
- * channel. Policies that gRPC does not have are named as in the option `loadBalancing`. Used when a service
- * configuration is checked.
+ * Converts the load-balancing policies of a service configuration, which have gRPC's names, to settings of a
+ * channel. Policies that gRPC does not have keep their names from the option `loadBalancing`. Used when a
+ * service configuration is checked.
  */
 import { isKey } from '../../core/metadata-keys.ts';
 import * as limits from '../connections/limits.ts';
@@ -41,8 +41,8 @@ function weighted(given: Fields): BalancingConfig {
 }
 
 /**
- * `keyField` is the field with the name of the metadata key, which differs between gRPC's ring hash and our
- * policy.
+ * `keyField` is the field that contains the name of the metadata key. Its name differs between gRPC's ring
+ * hash and our policy.
  */
 function hashed(given: Fields, keyField: string): BalancingConfig {
   const metadataKey = given.text(keyField);

@@ -1,7 +1,7 @@
 /**
  * Outlier detection in a service configuration: gRPC's policy `outlier_detection_experimental` (A50), which
- * wraps another policy. Its fields become settings of the option `outlierDetection`. What this package has
- * fixed is reported and has no effect. Used when a service configuration is checked.
+ * wraps another policy. Its fields become settings of the option `outlierDetection`. Settings that have fixed
+ * values in this package are reported and have no effect. Used when a service configuration is checked.
  */
 import * as limits from '../connections/limits.ts';
 import type { OutlierConfig } from '../connections/outliers.ts';
@@ -9,7 +9,7 @@ import type { Fields } from './config-values.ts';
 
 export const outlierPolicy = 'outlier_detection_experimental';
 
-/** Fields with the only value that they can have here. */
+/** Fields that can have only one value here, with that value. */
 const fixed: Readonly<Record<string, number>> = { maxEjectionPercent: 100 * limits.ejectedShareMax };
 const fixedOfRate: Readonly<Record<string, number>> = {
   stdevFactor: 1000 * limits.outlierStdevs,
@@ -44,7 +44,7 @@ export function outliersOf(given: Fields, report: (line: string) => void): Outli
   if (rate !== undefined) checkFixed(rate, fixedOfRate);
   const intervalMs = within(given.durationMs('interval'), limits.outlierIntervalMs);
   return {
-    // Without it success rates are not compared, and an interval has nothing else to do.
+    // Without this field, success rates are not compared, and the interval has no other purpose.
     intervalMs: rate === undefined ? 0 : intervalMs,
     ejectionMs: within(given.durationMs('baseEjectionTime'), limits.ejectionMs),
     answersMin: within(rate?.integer('requestVolume', 0, 0xffff_ffff), limits.outlierAnswers),

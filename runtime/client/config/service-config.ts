@@ -1,7 +1,7 @@
 /**
  * Service configuration: settings that the owner of a service recommends to all of its clients, in gRPC's
  * JSON form (grpc.service_config.ServiceConfig). This file has the types for applications, and converts JSON
- * into checked settings. Fields that are not named here are ignored, as in gRPC.
+ * into checked settings. Fields that are not declared here are ignored, as in gRPC.
  */
 import type { HedgingOptions, RetryOptions } from '../../core/repeat-options.ts';
 import { messageBytes } from '../../limits.ts';
@@ -23,8 +23,8 @@ export interface ServiceConfig {
 /** Defaults of the calls of some methods. */
 export interface MethodConfig {
   /**
-   * Full name of a service and name of a method. Without a method the entry is for all methods of the
-   * service, and without both for all methods.
+   * Full name of a service and name of a method. An entry without a method is for all methods of the service.
+   * An entry without a service and a method is for all methods.
    */
   readonly name: readonly { readonly service?: string; readonly method?: string }[];
   /** Time limit of a call. A shorter limit of the application is used instead. */
@@ -61,10 +61,10 @@ export interface MethodSettings {
 export interface CheckedServiceConfig extends BalancingConfigs {
   /** By `service/method`, `service/` or `/`. */
   readonly methods: ReadonlyMap<string, MethodSettings>;
-  /** The name of a service; undefined when nothing is said of health. */
+  /** The name of a service; undefined when the configuration does not mention health. */
   readonly health: string | undefined;
   readonly throttling: { readonly tokens: number; readonly perSuccess: number } | undefined;
-  /** A line for each field that has no effect here, although gRPC has it. */
+  /** A line for each field of gRPC's configuration that has no effect here. */
   readonly reports: readonly string[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * Limits of the messages of one method that come from a service configuration, as message types that check
+ * Limits of the message sizes of one method, from a service configuration. They are message types that check
  * the encoded size. A request that is too large is not sent; a response that is too large becomes an error of
  * the call. Used by createClient; methods without such a limit keep their types.
  */

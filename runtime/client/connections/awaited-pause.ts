@@ -10,8 +10,8 @@ import { attemptGapMs, awaitedPauseMs, lastAttemptMs } from './limits.ts';
 export type Deadlines = Iterable<number>;
 
 /**
- * Returns the pause in ms, at most `pauseMs`. `firstMs` is the first pause of the channel; an application may
- * have made it longer than the limit. `random` is a number from 0 to 1.
+ * Returns the pause in ms, at most `pauseMs`. `firstMs` is the first pause of the channel, which an
+ * application may have set to more than the limit. `random` is a number from 0 to 1.
  */
 export function awaitedPause(
   pauseMs: number,

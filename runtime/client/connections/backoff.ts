@@ -41,8 +41,8 @@ export class Backoff {
 
   /**
    * Returns the pause before the next attempt when the server has requested a pause of `ms`. The result is
-   * the requested pause plus some jitter, at most this side's longest pause and at least its first pause. So
-   * a server that always requests 0 cannot keep this side busy.
+   * the requested pause plus some jitter, at most this side's longest pause and at least its first pause.
+   * Therefore a server that always requests 0 cannot keep this side busy.
    */
   asked(ms: number): number {
     const within = Math.min(Math.max(ms, this.#firstMs), this.#maxMs);

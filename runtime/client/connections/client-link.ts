@@ -1,6 +1,6 @@
 /**
- * One connection of a channel: the session and its sideband link, which end together. The connection closes
- * itself when the server has sent a goaway and the last call has finished.
+ * One connection of a channel: the session and its sideband connection, which end together. The connection
+ * closes itself when the server has sent a goaway and the last call has finished.
  */
 
 import { releaseContext } from '../../boundary/contexts.ts';
@@ -25,23 +25,30 @@ import type { ClientSessionListener } from '../session/session-listeners.ts';
 import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
 
 export interface ClientLinkOwner {
-  /** Called when the connection takes no more calls; calls in flight go on. */
+  /** Called when the connection takes no more calls; calls in flight continue. */
   onRetired(link: ClientLink): void;
   onDown(link: ClientLink): void;
   onPong(link: ClientLink): void;
   /** Called when the configured number of consecutive errors is reached. */
   onConsecutiveErrors(link: ClientLink): void;
-  /** Called, perhaps several times, when calls end at their deadlines and the server sends nothing. */
+  /**
+   * Called when calls end at their deadlines and the server sends nothing. It may be called several times.
+   */
   onSilence(link: ClientLink): void;
 }
 
-/** The functions of the sideband that a connection needs, implemented by a link or in reverse/. */
+/**
+ * The functions of the sideband connection that this file needs. A control link or reverse/ implements them.
+ */
 export type Sideband = Pick<Link, 'onEnd' | 'ended' | 'send' | 'deliver' | 'close'>;
 
 /** The second session of the connection, on which this side serves calls of the server (reverse/). */
 export interface ConnectionServing {
   onFrame(frame: Serving | Served | Unserve): void;
-  /** Called when this side drains the connection, which then ends with the last call of either direction. */
+  /**
+   * Called when this side drains the connection. The connection then ends with the last call of either
+   * direction.
+   */
   drain(reason: string): void;
   /** Called when the connection has ended. */
   end(reason: string): void;
@@ -54,7 +61,7 @@ export interface ConnectionMemory {
   end(reason: string): void;
 }
 
-/** Length of a peer's name that leaves room for a note in the counters page. */
+/** Length of a peer's name in the counters page; it leaves room for a note. */
 const shownPeer = 100;
 
 /** Returns the reason for a frame other than bye that ends the connection. */
@@ -75,7 +82,9 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   memory: ConnectionMemory | undefined;
   /** The weight from the server's load reports; undefined when the policy uses no load reports. */
   loads: LoadWeight | undefined;
-  /** Number of open streams of the channel itself on this connection, such as that of the health check. */
+  /**
+   * Number of open streams of the channel itself on this connection, such as the stream of the health check.
+   */
   ownStreams = 0;
   #streams: ClientStreams | undefined;
   #stale = false;
@@ -117,8 +126,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   }
 
   /**
-   * Names the session in the counters page, which `rdma-rpc top` shows. The end of a name is what a narrow
-   * terminal still shows, and the page cuts a long one.
+   * Names the session in the counters page, which `rdma-rpc top` shows. A narrow terminal shows only the end
+   * of a name, and the page cuts a long name.
    */
   #name(): void {
     const { context, target, server, protection } = this.connection;
@@ -126,14 +135,14 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     context.native.nameSession(target.session, peer, levelNumber(levelOf(server.security, protection)));
   }
 
-  /** Says whether the address comes from an earlier answer of a resolver whose last one has failed. */
+  /** Marks the address as one from an earlier answer of a resolver whose last query has failed. */
   set stale(stale: boolean) {
     if (stale === this.#stale || this.#down) return;
     this.#stale = stale;
     this.#name();
   }
 
-  /** Created with the first stream, since most sessions have none. */
+  /** It is created with the first stream, because most sessions have none. */
   get streams(): ClientStreams {
     if (this.#streams === undefined) {
       const { context, target, inflightMax, streamsMax } = this.connection;
@@ -158,7 +167,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     return this.connection.pings;
   }
 
-  /** Sends a ping. An answer is reported to `onPong`; without one, `onNone` is called after the timeout. */
+  /**
+   * Sends a ping. `onPong` is called when the answer comes, and `onNone` when no answer has come after the
+   * timeout.
+   */
   ping(timeoutMs: number, onNone: () => void): void {
     clearTimeout(this.#pongTimer);
     this.#pongTimer = setTimeout(onNone, timeoutMs);
@@ -219,7 +231,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   }
 
   /**
-   * Handles a goaway. The second goaway says only that the server accepts no more calls; each call that the
+   * Handles a goaway. The second goaway only says that the server accepts no more calls. Each call that the
    * server has not accepted then fails on its own, with an error that says that it did not run.
    */
   #leave(): void {
@@ -256,7 +268,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#closeDrained();
   }
 
-  /** Called when the connection ends, whether link or session notices it first. */
+  /** Called when the connection ends, whether the link or the session notices it first. */
   lost(): void {
     this.session.lost();
   }

@@ -38,7 +38,7 @@ import { type Turns, turns } from './turns.ts';
 
 /** How a channel reaches its servers. */
 export interface Route extends Omit<Target, 'name' | 'host'> {
-  /** Text for errors; the address itself without a list or resolver. */
+  /** The text for errors; the address itself when there is no list or resolver. */
   readonly address: string;
   readonly dial: (signal: AbortSignal, address: string) => Promise<Duplex>;
   /** Used instead of dialling when a connection already exists (reverse/). */
@@ -77,7 +77,10 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   readonly turns: Turns;
   /** The connections that take calls. */
   ready: ClientLink[] = [];
-  /** The element of `ready` that took the last call, or the only one. Undefined when not connected. */
+  /**
+   * The element of `ready` that took the last call, or the only element. Undefined when the channel is not
+   * connected.
+   */
   current: ClientLink | undefined;
   /** True when the policy chooses among several addresses, by `next()`. */
   several = false;
@@ -125,8 +128,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * Uses another policy from now on. Existing connections stay. With pick-first, a lost connection to another
-   * address than the chosen one is not made again.
+   * Uses another policy from now on. Existing connections stay. With pick-first, a lost connection to an
+   * address other than the chosen one is not restored.
    */
   balance(settings: Partial<PolicySettings>): void {
     if (isDeepStrictEqual({ ...this.#balancing, ...settings }, this.#balancing)) return;
@@ -137,7 +140,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     if (this.inUse || this.wanted) this.seek(false);
   }
 
-  /** Uses these settings from now on; undefined for those of the channel. */
+  /** Uses these settings from now on; undefined restores the settings of the channel. */
   detectOutliers(settings: OutlierConfig | undefined): void {
     const { outlierDetection } = this.#owner.settings;
     this.settings = { ...this.settings, outlierDetection: { ...outlierDetection, ...settings } };
@@ -168,7 +171,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return this.#groups.map((group) => summaryOf(group, this.#stale, this.#serves, doorOf));
   }
 
-  /** True when the addresses come from an earlier answer, because the last one has failed. */
+  /** True when the addresses come from an earlier answer because the last query has failed. */
   get #stale(): boolean {
     return this.#resolution?.stale ?? false;
   }
@@ -215,7 +218,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
 
   /**
    * Called when the connection of a call has ended and the call is back in the queue. If another connection
-   * is ready, the call is sent there now, because an idle connection has no event that would send it.
+   * is ready, the call is sent on it now, because an idle connection has no event that would send the call.
    * Otherwise the owner is notified of the state again.
    */
   reconsider(): void {
@@ -253,14 +256,14 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return this.#endpoints.some(({ state }) => state !== 'idle' && state !== 'failing');
   }
 
-  /** Connects the first idle address of the list. When its attempt fails, the following one is tried. */
+  /** Connects the first idle address of the list. When the attempt fails, the next address is tried. */
   #pick(now: boolean): void {
     if (this.#picked) return;
     if (now) for (const endpoint of this.#endpoints) endpoint.forgive();
     this.#endpoints.find(({ state }) => state === 'idle')?.connect();
   }
 
-  /** Called when the connections were idle for a long time. Checks each of them with a ping. */
+  /** Called when the connections were idle for a long time. Each of them is checked with a ping. */
   verify(): void {
     for (const endpoint of this.#endpoints) endpoint.verify();
   }
@@ -300,7 +303,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#owner.config?.onServers(servers);
     this.#setServers(servers);
     this.#update();
-    // If the channel is not used, the next call connects them.
+    // If the channel is not in use, the next call connects them.
     if (inUse || this.wanted) this.seek(false);
   }
 
@@ -309,8 +312,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * Returns whether an address may be ejected. One may always be ejected unless it is the last address;
-   * another one may be ejected only while fewer than a tenth of the connected addresses are ejected.
+   * Returns whether an address may be ejected. One address may always be ejected, unless it is the last
+   * address. Another address may be ejected only while fewer than a tenth of the connected addresses are
+   * ejected.
    */
   mayEject(): boolean {
     const ejected = this.#endpoints.filter(({ state }) => state === 'ejected').length;
@@ -333,7 +337,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
         return serving.length === 0 ? [] : [new ReadyServer(server, serving)];
       });
     let ready = inState('ready');
-    // If all addresses are ejected, use them: a bad answer is better than no answer.
+    // If all addresses are ejected, they are used: a bad answer is better than no answer.
     if (ready.length === 0) ready = inState('ejected');
     this.ready = ready.flatMap(({ links }) => links);
     for (const { link } of this.#endpoints) if (link !== undefined) link.stale = this.#stale;

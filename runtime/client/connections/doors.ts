@@ -1,8 +1,8 @@
 /**
- * The doors of a server: several addresses by which one server is reached, such as a unix path of its node,
- * an address in the RDMA network, and tcp. An attempt to connect tries them in order. The server stays one
- * address for everything else: policies, subsets, ejection and metrics. Owned by the connections of a
- * channel, on their JS thread.
+ * The doors of a server are several addresses by which the same server is reached, such as a unix path on its
+ * node, an address in the RDMA network, and an address for tcp. An attempt to connect tries them in order.
+ * For everything else the server is one address: policies, subsets, ejection and metrics. Owned by the
+ * connections of a channel, on their JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import type { Connection } from '../../control/handshake/client-handshake.ts';
@@ -26,7 +26,9 @@ export class Doors {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Takes the doors of a new list. They count from the next attempt on; connections stay. */
+  /**
+   * Takes the doors of a new list. Changed doors are used from the next attempt on; open connections stay.
+   */
   update(servers: readonly Server[]): void {
     this.#doors = new Map();
     for (const { address, doors = [] } of servers) {
@@ -35,7 +37,7 @@ export class Doors {
     }
   }
 
-  /** Returns the door of a connection; undefined when its server has one address only. */
+  /** Returns the door of a connection; undefined when its server has only one address. */
   of(connection: Connection): string | undefined {
     return this.#used.get(connection);
   }
@@ -61,7 +63,7 @@ export class Doors {
     let last: RpcError | undefined;
     for (const [i, door] of doors.entries()) {
       const left = doors.length - i;
-      // A door that swallows everything must leave time for the others.
+      // A door that drops all packets must leave time for the other doors.
       const limitMs = left === 1 ? undefined : Math.max(1, Math.ceil((endMs - clockMs()) / left));
       try {
         const found = await this.#within(this.#openOf(door), side, signal, limitMs);

@@ -66,7 +66,7 @@ export interface EndpointOwner {
 export class Endpoint implements ClientLinkOwner, Watched {
   readonly address: string;
   state: EndpointState = 'idle';
-  /** Why the last attempt failed; undefined after a success. */
+  /** The reason why the last attempt failed; undefined after a success. */
   error: RpcError | undefined;
   /** The connection for new calls. */
   link: ClientLink | undefined;
@@ -94,8 +94,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   /** The end of the last ejection. */
   #ejectionEndMs = 0;
   /**
-   * True when the server of the last attempt was shutting down. Its successor may already be running, so one
-   * more attempt is made without a pause.
+   * True when the server of the last attempt was shutting down. The successor of the server may already be
+   * running, so one more attempt is made without a pause.
    */
   #leftAtOnce = false;
   /** True when the server has refused the last connection after its handshake. */
@@ -151,8 +151,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (this.#gone !== undefined || this.#attempt !== undefined || this.link !== undefined) return;
     clearTimeout(this.#timer);
     this.#askedSinceMs ??= clockMs();
-    // Begin asynchronously, so that an early error cannot end the attempt before it is stored. Use the root
-    // context, because the connection, its events and its timers serve other callers, too.
+    // The attempt begins asynchronously, so that an early error cannot end it before it is stored. It runs in
+    // the root context, because the connection, its events and its timers serve other callers, too.
     this.#attempt = inRoot(() => Promise.resolve().then(() => this.#connect()));
     this.#set('connecting');
   }
@@ -217,9 +217,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Pings the server, because perhaps only its handlers are slow. Without an answer, new calls use a new
-   * connection; calls under way stay on the old one, because the server may only be busy. A connection
-   * without pings belongs to a client that serves (reverse/), and only that client can replace it.
+   * Pings the server, because it may be only its handlers that are slow. Without an answer, new calls use a
+   * new connection. Calls under way stay on the old connection, because the server may only be busy. A
+   * connection without pings belongs to a client that serves (reverse/), and only that client can replace it.
    */
   onSilence(link: ClientLink): void {
     if (this.link !== link || this.state !== 'ready' || !link.pings || this.#silent === link) return;
@@ -312,7 +312,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     return adopted;
   }
 
-  /** New calls use the better connection; the old one ends with its last call. */
+  /** New calls use the better connection; the old connection ends with its last call. */
   async #tryBetter(better: readonly FabricName[], abandon: AbortController): Promise<boolean> {
     const old = this.link;
     const side = this.#owner.side();
@@ -356,7 +356,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.#pause(typeof asked === 'number' ? this.#backoff.asked(asked) : this.#backoff.next());
     this.#set('failing');
     if (!this.comesAgain) this.#askedSinceMs = undefined;
-    // Calls without `waitForReady` fail with the attempt. If other callers still wait, shorten the pause.
+    // Calls without `waitForReady` fail with the attempt. If other callers still wait, the pause is
+    // shortened.
     if (this.#owner.wanted) this.hurry(this.#owner.deadlines);
   }
 

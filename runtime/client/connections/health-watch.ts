@@ -122,7 +122,10 @@ export class HealthWatches {
     this.#onChange = onChange;
   }
 
-  /** Asks for the service that a service configuration names, unless the application has named one. */
+  /**
+   * Asks for the health of the service that a service configuration names, unless the application has named
+   * one.
+   */
   ask(service: string | undefined): void {
     if (service === this.#service) return;
     this.#service = service;
@@ -132,7 +135,7 @@ export class HealthWatches {
     this.#onChange();
   }
 
-  /** Watches these connections, and no longer the others. */
+  /** Watches these connections, and stops watching all others. */
   sync(links: readonly ClientLink[]): void {
     const current = new Set(links);
     for (const [link, watch] of this.#watches)

@@ -80,8 +80,8 @@ export async function hedged(
     later(policy.delayMs);
   };
   begin();
-  // Wait for the cancelled attempts, too, because nothing may touch the memory of a call after the call has
-  // settled.
+  // The cancelled attempts are awaited, too, because nothing may touch the memory of a call after the call
+  // has settled.
   return promise.finally(() => Promise.all(running));
 }
 

@@ -1,8 +1,7 @@
 /**
  * Keeps the process alive while a channel has calls in flight, and only then. The socket itself does not keep
- * the process alive. Instead a timer runs from the first call until the timer finds no call in flight, so
- * that starting a call costs only one comparison. The timer also shows which call is the first after an idle
- * time.
+ * the process alive. Instead, a timer runs from the first call until it finds no call in flight. Therefore
+ * starting a call costs only one comparison. The timer also shows which call is the first after an idle time.
  */
 
 import { clockMs } from '../../clock.ts';

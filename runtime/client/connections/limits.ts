@@ -18,8 +18,8 @@ export const attemptGapMs = 250;
 export const retryTokens = 10;
 export const retryTokenPerSuccess = 0.1;
 /**
- * A connection that was without calls for this time is checked by a ping before its next call, because
- * firewalls and sleeping hosts drop connections after minutes.
+ * A connection that had no call for this time is checked by a ping before its next call. Firewalls and
+ * sleeping hosts drop connections after minutes.
  */
 export const verifyAfterMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
 /** Time limit for the answer to that ping. */
@@ -56,10 +56,14 @@ export const fabricUpgradeMs = { default: 0, min: 0, max: 86_400_000 } as const;
 export const resolveMinMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /** Limit of addresses of one channel, each of which has a connection. */
 export const addressesMax = 256;
-/** Limit of other addresses of one server: each may take its part of the time of an attempt to connect. */
+/**
+ * Limit of the other addresses of one server; each of them may take a part of the time of an attempt to
+ * connect.
+ */
 export const doorsMax = 8;
 /**
- * Limit of addresses in a list of which a channel uses a subset. Ranking this number takes a millisecond.
+ * Limit of addresses in a list of which a channel uses a subset. Ranking this number of addresses takes a
+ * millisecond.
  */
 export const listedMax = 10_000;
 /** Number of addresses in a subset, 0 for all; at most as many as a channel may have. */
@@ -74,23 +78,23 @@ export const zoneBytes = 255;
  */
 export const connectionsPerAddress = { default: 1, min: 1, max: 64 } as const;
 /**
- * Limit of concurrent attempts of one thread to connect to one address: few enough not to overload a server,
- * and enough to overlap their waiting times.
+ * Limit of one thread's concurrent attempts to connect to one address. It is low enough not to overload a
+ * server, and high enough to overlap the waiting times of the attempts.
  */
 export const connectingMax = 32;
 /**
- * A channel leaves a connection when calls have ended at their deadlines for this time and the server has
- * sent nothing meanwhile. Most pauses of a busy server are shorter. Each time a connection is left, the next
- * one gets a longer time, up to `silenceMaxMs`, so that clients do not reconnect to an overloaded server
- * again and again.
+ * A channel leaves a connection when, for this time, calls have ended at their deadlines and the server has
+ * sent nothing. Most pauses of a busy server are shorter. Each time a connection is left, the next connection
+ * gets a longer time, up to `silenceMaxMs`. Otherwise clients would reconnect to an overloaded server again
+ * and again.
  */
 export const silenceMs = 5_000;
 export const silenceMaxMs = 60_000;
 /** How often a channel checks whether it still has calls in flight that must keep the process alive. */
 export const keepAliveCheckMs = 200;
 /**
- * How far the calls in flight of a server may exceed its share before consistent hashing uses the next one.
- * Lower values spread more evenly and move more calls away from their caches.
+ * Factor by which the calls in flight of a server may exceed its share before consistent hashing uses the
+ * next server. Lower values spread more evenly and move more calls away from their caches.
  */
 export const hashMaxLoad = { default: 1.25, min: 1, max: 1_000 } as const;
 /** Longest name of a metadata key; the wire has the same limit. */
@@ -98,22 +102,23 @@ export const hashKeyBytes = 255;
 /** Range of the weight of an address; DNS has weights up to 65,535. */
 export const weight = { default: 1, min: 0.001, max: 1_000_000 } as const;
 /**
- * Limits of the time until DNS is asked again, which is the TTL of the answer, or the default for an answer
- * without a TTL. Some DNS servers send a TTL of 0, which would cause one query after the other. A TTL of a
- * day would hide a new server for a day.
+ * Limits of the time until DNS is queried again. The time is the TTL of the answer, or the default for an
+ * answer without a TTL. Some DNS servers send a TTL of 0, which would cause one query after another. A TTL of
+ * a day would hide a new server for a day.
  */
 export const dnsRefreshMs = { default: 30_000, min: 5_000, max: 300_000 } as const;
 /**
  * Time limit of a query, and how often the query is sent. c-ares doubles the limit each time, so a query that
- * is never answered fails after 3 s. That is within the default time limit of a resolution, so the addresses
+ * is never answered fails after 3 s. This is within the default time limit of a resolution, so the addresses
  * of the other family can still be used.
  */
 export const dnsTimeoutMs = 1_000;
 export const dnsTries = 2;
 /**
- * Settings of weighted round robin by load reports, as in gRPC (A58): for how long reports must have come
- * before they count, after what time without a report they no longer count, how often weights are computed,
- * and how much the share of failed calls adds to the utilization.
+ * Settings of weighted round robin by load reports, as in gRPC (A58). The first is the time for which reports
+ * must have come before they are used. The second is the time without a report after which they are no longer
+ * used. The others are the interval at which weights are computed, and how much the share of failed calls
+ * adds to the utilization.
  */
 export const loadBlackoutMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
 export const loadExpirationMs = { default: 180_000, min: 1, max: 86_400_000 } as const;

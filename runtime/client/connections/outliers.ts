@@ -1,7 +1,7 @@
 /**
- * Outlier detection: periodically finds addresses of a channel with a much lower success rate than the
- * others, as in gRPC (A50, success rate). Owned by the connections of a channel. Its timer runs only while
- * calls are made.
+ * Outlier detection, as in gRPC (A50, success rate): periodically finds addresses of a channel whose success
+ * rate is much lower than that of the others. Owned by the connections of a channel. Its timer runs only
+ * while calls are made.
  */
 import { inRoot } from '../../core/scopes.ts';
 import { outlierHostsMin, outlierStdevs } from './limits.ts';
@@ -55,7 +55,9 @@ export interface OutlierDetection {
   readonly answersMin?: number;
 }
 
-/** What a service configuration says, which leaves consecutive errors as the channel has them. */
+/**
+ * The settings that a service configuration can change; consecutive errors keep the setting of the channel.
+ */
 export type OutlierConfig = Required<Omit<OutlierDetection, 'badAnswersMax'>>;
 
 export interface OutlierSettings {

@@ -1,6 +1,6 @@
 /**
  * The pauses between the attempts of retried and hedged calls. A pause ends early when its call is cancelled
- * or its channel is closed. One per channel; used by retry.ts and hedging.ts.
+ * or its channel is closed. Each channel has one object; retry.ts and hedging.ts use it.
  */
 export class Pauses {
   readonly #open = new Set<() => void>();

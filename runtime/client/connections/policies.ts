@@ -29,8 +29,8 @@ export interface ConsistentHash {
   /** Name of the metadata key; calls with the same value go to the same server. Required. */
   readonly metadataKey?: string;
   /**
-   * A server takes the calls of its keys until it has this multiple of its share of the calls in flight.
-   * Further calls go to the next server of the ring. Default 1.25.
+   * A server takes the calls of its keys until its calls in flight reach this multiple of its share. Further
+   * calls go to the next server of the ring. Default 1.25.
    */
   readonly maxLoad?: number;
 }
@@ -42,9 +42,9 @@ export const consistentHashRules: OptionRules = {
 
 /** How the reports of servers become weights with `loadBalancing: 'weighted-round-robin'`. */
 export interface LoadReports {
-  /** Time in ms for which reports must have come over a connection before they count. Default 10 000. */
+  /** Time in ms for which reports must have come over a connection before they are used. Default 10 000. */
   readonly blackoutMs?: number;
-  /** Time in ms after which the last report no longer counts. Default 180 000. */
+  /** Time in ms after which the last report is no longer used. Default 180 000. */
   readonly expirationMs?: number;
   /** Interval in ms at which weights are computed from the reports. Default 1000. */
   readonly updateMs?: number;

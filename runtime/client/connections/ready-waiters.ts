@@ -6,11 +6,11 @@ import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 
 interface Waiter {
-  /** True when the caller goes on waiting after failed attempts, until its time has passed. */
+  /** True when the caller keeps waiting after failed attempts, until its time has passed. */
   readonly waitForReady: boolean;
   /**
-   * The end of the caller's time in milliseconds on the clock of `clockMs()`, or Infinity when it waits for
-   * one attempt.
+   * The end of the caller's waiting time in milliseconds on the clock of `clockMs()`, or Infinity when the
+   * caller waits for one attempt.
    */
   readonly endMs: number;
   readonly resolve: () => void;

@@ -37,7 +37,7 @@ export class Resolution {
   state: 'idle' | 'connecting' | 'failing' = 'idle';
   /** Why the last attempt failed. */
   error: RpcError | undefined;
-  /** True when the last attempt has failed, so that the known addresses come from an earlier one. */
+  /** True when the last attempt has failed, so that the known addresses come from an earlier attempt. */
   stale = false;
 
   readonly #name: string;
@@ -49,9 +49,12 @@ export class Resolution {
   #abandon: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lastMs = Number.NEGATIVE_INFINITY;
-  /** True when a resolution was requested during a running one, because the running one may be outdated. */
+  /** True when a resolution was requested while another one was running, whose result may be outdated. */
   #again = false;
-  /** Number of lists that the resolver has pushed. An answer is outdated if it changed during the call. */
+  /**
+   * Number of lists that the resolver has pushed. The answer of a call is outdated if this number changed
+   * during the call.
+   */
   #pushed = 0;
   #closed = false;
 
@@ -111,7 +114,7 @@ export class Resolution {
     this.#timer.unref();
   }
 
-  /** Runs in the root context, since the answer serves other callers, too. */
+  /** Runs in the root context, because the answer serves other callers, too. */
   #begin(): void {
     // A pushed list that was refused may have started the pause during a running attempt.
     if (this.#abandon !== undefined) return;
@@ -133,7 +136,7 @@ export class Resolution {
     if (this.#again) this.askNow();
   }
 
-  /** Takes a list that the resolver has pushed. */
+  /** Uses a list that the resolver has pushed. */
   #take(given: readonly (string | ServerAddress)[]): void {
     let servers: readonly Server[];
     try {

@@ -1,5 +1,5 @@
 /**
- * The interface of a source of addresses, which is DNS (resolvers/) or a source of the application such as
+ * The interface of a source of addresses. The source is DNS (resolvers/), or one of the application, such as
  * etcd, Consul or a file. Called by resolution.ts, in the root context of its thread.
  */
 import type { ServerAddress } from './servers.ts';
@@ -16,8 +16,8 @@ export interface Resolver {
   resolve(signal: AbortSignal): Promise<readonly (string | ServerAddress)[]>;
   /**
    * Watches the addresses. This method is optional and is called once. `onChange` takes the new list. Without
-   * a list, it makes the channel resolve again at once. A list that is empty or has an invalid address counts
-   * as a failed answer. Returns a function that stops watching.
+   * a list, the call makes the channel resolve again at once. A list that is empty or has an invalid address
+   * counts as a failed answer. Returns a function that stops watching.
    */
   watch?(onChange: (servers?: readonly (string | ServerAddress)[]) => void): () => void;
 }

@@ -1,7 +1,7 @@
 /**
  * The retry budget: a bucket of tokens. Each failure takes a token, and each success adds a part of one. When
- * most calls fail, the bucket gets less than half full and nothing is retried, since retries would only add
- * load. Each channel has one budget; only calls with the option `retry` or `hedging` count.
+ * most calls fail, less than half of the tokens are left, and nothing is retried, because retries would only
+ * add load. Each channel has one budget; only calls with the option `retry` or `hedging` count.
  */
 import { retryTokenPerSuccess, retryTokens } from './limits.ts';
 
@@ -10,7 +10,9 @@ export class RetryBudget {
   #perSuccess: number = retryTokenPerSuccess;
   #tokens: number = retryTokens;
 
-  /** Changes the size of the bucket and the part that a success adds. The bucket stays as full as it was. */
+  /**
+   * Changes the size of the bucket and the part that a success adds. The bucket keeps its share of tokens.
+   */
   resize(max: number, perSuccess: number): void {
     this.#tokens *= max / this.#max;
     this.#max = max;

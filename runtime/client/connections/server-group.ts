@@ -16,7 +16,7 @@ export interface AddressSummary {
   readonly zone: string | undefined;
   /** Its other addresses, as the list or the resolver gave them. */
   readonly doors: readonly string[] | undefined;
-  /** Which of its addresses the connection uses; undefined without a connection, and without `doors`. */
+  /** The address that the connection uses; undefined without a connection, and without `doors`. */
   readonly door: string | undefined;
   readonly attributes: Readonly<Record<string, string>> | undefined;
   /**
@@ -31,7 +31,7 @@ export interface AddressSummary {
    * means that it is connected but its health service does not report SERVING.
    */
   readonly state: EndpointState | 'unhealthy';
-  /** Why the last attempt to connect failed; undefined after a success. */
+  /** The reason why the last attempt to connect failed; undefined after a success. */
   readonly error: RpcError | undefined;
 }
 

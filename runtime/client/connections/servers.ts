@@ -1,9 +1,11 @@
 /**
- * The servers of a channel: their addresses with weight, zone and attributes, which come from a list or a
- * resolver, and the checks of these. Used when a channel is created, and for each answer of a resolver.
+ * The servers of a channel: their addresses with weight, zone and attributes, and the checks of these. The
+ * addresses come from a list or a resolver. Used when a channel is created, and for each answer of a
+ * resolver.
  */
 import { disown } from '../../codec/disown.ts';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
+import { textOf } from '../../core/foreign.ts';
 import type { Listed } from '../balancing/policy.ts';
 import * as limits from './limits.ts';
 
@@ -20,8 +22,8 @@ export interface ServerAddress {
   readonly zone?: string | undefined;
   /**
    * Other addresses of the same server, in order of preference, such as a unix path of its node. An attempt
-   * to connect tries them one after another, and `address` at last, unless that is among them. The server
-   * counts once, by `address`. At most 8.
+   * to connect tries them one after another, and `address` last, unless they contain it. The server counts
+   * once, by `address`. At most 8.
    */
   readonly doors?: readonly string[] | undefined;
   /** Whatever else is known about the server. Shown in `channel.addresses`. */
@@ -38,7 +40,7 @@ function checkedAttributes(where: string, given: unknown): Readonly<Record<strin
     throw new TypeError(`${where}: attributes are an object of names and texts`);
   for (const [name, value] of Object.entries(given))
     if (typeof disown(value as unknown) !== 'string')
-      throw new TypeError(`${where}: the attribute ${name} is not a text`);
+      throw new TypeError(`${where}: the attribute ${name} must be a string, but is ${textOf(value)}`);
   return Object.freeze({ ...given });
 }
 
@@ -59,7 +61,7 @@ function checkedServer(where: string, given: string | ServerAddress): Server {
   if (weight !== undefined && !(typeof weight === 'number' && weight >= min && weight <= max))
     throw new RangeError(`${named}: weight ${String(disown(weight))} is not a number from ${min} to ${max}`);
   if (zone !== undefined && typeof disown(zone) !== 'string')
-    throw new TypeError(`${named}: the zone is not a text`);
+    throw new TypeError(`${named}: the zone must be a string, but is ${textOf(zone)}`);
   return {
     address: shown,
     weight: weight ?? one,
@@ -70,8 +72,8 @@ function checkedServer(where: string, given: string | ServerAddress): Server {
 }
 
 /**
- * Parses the addresses; the first of equal ones counts. Throws a TypeError for an invalid address, door, zone
- * or attribute, and a RangeError for an invalid weight, or too many addresses or doors.
+ * Parses the addresses; of equal addresses, the first is used. Throws a TypeError for an invalid address,
+ * door, zone or attribute, and a RangeError for an invalid weight, or too many addresses or doors.
  */
 export function checkedServers(
   where: string,

@@ -6,13 +6,13 @@ import { randomUUID } from 'node:crypto';
 import type { OptionRules } from '../../core/options.ts';
 import * as limits from './limits.ts';
 
-/** The number of servers that a channel uses, and the id by which it chooses them. */
+/** The number of servers that a channel uses, and the id of the client, which determines the choice. */
 export interface Subset {
   /** Number of servers that this channel connects to. Default 0 for all. */
   readonly size?: number;
   /**
    * Id of this client among all clients, such as the name of its pod. The same id chooses the same servers
-   * again after a restart. Default: a random one for each JS thread.
+   * again after a restart. Default: a random id for each JS thread.
    */
   readonly clientId?: string;
 }

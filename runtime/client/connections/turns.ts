@@ -1,7 +1,7 @@
 /**
  * Limits the concurrent attempts of this thread to connect to one address. Further attempts wait in order. A
- * process that opens a thousand channels, or loses the server of a thousand channels, would otherwise begin
- * as many handshakes at once. The process would be too busy to answer any of them in time, the server would
+ * process that opens a thousand channels, or loses the server of a thousand channels, would otherwise begin a
+ * thousand handshakes at once. The process would be too busy to answer any of them in time, the server would
  * evict the slow handshakes (control/handshake/handshake-limiter.ts), and all of them would start again. Each
  * address has its own limit, so that an address that does not answer does not block others. Used by
  * endpoints, on their JS thread.
@@ -55,7 +55,7 @@ export class Turns {
         signal.removeEventListener('abort', abandoned);
         queue.waiting.delete(begin);
       };
-      // The next attempt takes over the turn of the attempt that has ended, so `underWay` does not change.
+      // The next attempt takes over the slot of the attempt that has ended, so `underWay` does not change.
       const begin = (): void => {
         end();
         resolve();

@@ -158,7 +158,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.streams.failAll(errorFor);
   }
 
-  /** Adds the call to the end of the queue, if it was not sent again before. */
+  /** Adds the call to the end of the queue, unless it has already been sent a second time. */
   requeue(call: Unsent, rejected = false): boolean {
     const { method, request, deadlineMs, resolve } = call;
     const extras = call.extras ?? new CallExtras({}, undefined);
@@ -210,7 +210,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     const connections = this.#connections;
     for (let tries = connections.ready.length; tries > 0; --tries) {
       const link = connections.for(takesCall, call.extras?.metadata);
-      // Each ended call makes room for one, so mostly there is no room for the next.
+      // Each ended call makes room for one call, so there is usually no room for the next call.
       if (link === undefined || link.session.full) break;
       if (startOn(link.session, call)) return true;
     }
@@ -226,24 +226,26 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     if (link === undefined) return false;
     const { streams } = link;
     if (stream.open(streams)) return true;
-    // Try again if this connection was lost, because another connection may be ready and no later event would
-    // report that.
+    // If this connection was lost, the stream is tried again, because another connection may be ready and no
+    // later event would report that.
     if (streams.target.gone === true && !this.#connections.ready.includes(link))
       return this.#openStream(entry);
     if (!streams.full) streams.context.waiters.wait('slot', this);
     return false;
   };
 
-  /** Returns why the last attempt to connect has failed, or undefined while a connection is ready. */
+  /**
+   * Returns the reason why the last attempt to connect has failed, or undefined while a connection is ready.
+   */
   #whyNotConnected(): Error | undefined {
     const { ready, lastError } = this.#connections;
     return ready.length === 0 ? lastError : undefined;
   }
 
   /**
-   * Returns what a call waits for, for the error text. A caller that waits for an unreachable or refusing
-   * server must learn this, and not only that time has passed. Cancelled calls that the server has not
-   * released can occupy all call slots, and the error must not look like a queue limit then.
+   * Returns what a call waits for, for the error text. A caller that waits for a server which is unreachable
+   * or refuses it must learn this reason, and not only that time has passed. Cancelled calls that the server
+   * has not released can occupy all call slots, and the error must not look like a queue limit then.
    */
   #whyWaiting(): string {
     const error = this.#whyNotConnected();

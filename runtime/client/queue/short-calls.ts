@@ -30,8 +30,8 @@ class ShortCall implements Unsent, CallPlace, TurnListener {
   /** Lengths of the request's buffers at the time of the call. */
   readonly lengths: Lengths | undefined;
   /**
-   * State during an attempt to send the call, in which the request may run user code. `again` says that the
-   * memory was too little again, and `fate` is the error that ended the call during the attempt.
+   * State during an attempt to send the call, in which the request may run user code. `again` is set when the
+   * memory was too little once more. `fate` is the error that ended the call during the attempt.
    */
   again = false;
   fate: Error | undefined;
@@ -97,7 +97,7 @@ export class ShortCalls {
     return true;
   }
 
-  /** Tries all calls again. Called when there is a new connection, whose context may have room. */
+  /** Tries all calls again. Called when there is a new connection, because its context may have room. */
   retryAll(): void {
     this.#calls.retryAll();
   }
@@ -121,8 +121,8 @@ export class ShortCalls {
       return;
     }
     this.#send(call);
-    // A call that was sent need not end here: its session checks signal and deadline once more, and closing
-    // the channel ends the connection, too.
+    // A call that was sent does not have to end here: its session checks signal and deadline once more, and
+    // closing the channel also ends the connection.
     if (call.again && call.fate !== undefined) this.#end(call, call.fate);
   }
 

@@ -73,7 +73,7 @@ export class WaitQueue<Entry extends Waiter> {
 
   /** Starts entries in order, as long as `start` succeeds. */
   startAll(start: (entry: Entry) => boolean): void {
-    // Return when this method is already running. The start of the head may have lost a connection while
+    // Returns when this method is already running. The start of the head may have lost a connection while
     // another connection is ready; the outer loop then continues with the other connection.
     if (this.#starting) return;
     this.#starting = true;
@@ -122,8 +122,8 @@ export class WaitQueue<Entry extends Waiter> {
     }
     const fate = this.#fate;
     this.#fate = undefined;
-    // If the head was sent, drop an error that occurred while it was being sent. The receiver of the entry
-    // checks signal and deadline once more, and closing the channel ends the connection, too.
+    // If the head was sent, an error that occurred while it was being sent is dropped. The receiver of the
+    // entry checks signal and deadline once more, and closing the channel also ends the connection.
     if (started) this.remove(entry);
     else if (fate !== undefined) this.fail(entry, fate);
     return started || fate !== undefined;
@@ -143,7 +143,7 @@ export class WaitQueue<Entry extends Waiter> {
     this.#failThose(() => true, errorFor);
   }
 
-  /** Does the same for entries that do not go on waiting after a failed attempt to connect. */
+  /** Does the same for entries that stop waiting after a failed attempt to connect. */
   failUnlessWaitForReady(errorFor: (path: string) => Error): void {
     this.#failThose((entry) => !entry.waitForReady, errorFor);
   }

@@ -101,8 +101,8 @@ export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwn
   #turn: number = deadlines.turn - 1;
   readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
   /**
-   * True while the deadlines are in order, as with equal time limits. A search can then stop at the first
-   * later deadline.
+   * True while the deadlines are in increasing order, as with equal time limits. A search can then stop at
+   * the first later deadline.
    */
   #inOrder = true;
   /** The latest deadline, while the deadlines are in order. */

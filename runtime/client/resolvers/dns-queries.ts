@@ -10,7 +10,7 @@ import { dnsTimeoutMs, dnsTries } from '../connections/limits.ts';
 
 export interface Found {
   readonly addresses: readonly string[];
-  /** How long the answer is valid; Infinity when it came without a TTL. */
+  /** How long the answer is valid; Infinity when the answer has no TTL. */
   readonly ttlMs: number;
 }
 
@@ -53,7 +53,10 @@ export class DnsQueries {
     return this.#resolver.resolveSrv(name);
   }
 
-  /** Returns the most useful error: an error of the server comes before an answer that there is no record. */
+  /**
+   * Returns the more useful of the errors: an error of the server is more useful than an answer that the name
+   * has no record.
+   */
   #worst(answers: readonly PromiseSettledResult<unknown>[], host: string): unknown {
     const errors = answers.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []));
     const isNone = (error: unknown): boolean => none.includes((error as NodeJS.ErrnoException).code ?? '');

@@ -20,7 +20,7 @@ export async function systemLookup(queries: DnsQueries, host: string): Promise<F
   return { addresses, ttlMs: same ? known.ttlMs : Number.POSITIVE_INFINITY };
 }
 
-/** `server` is the DNS server as `ip` or `ip:port`; undefined to ask the system. */
+/** `server` is the DNS server as `ip` or `ip:port`. When it is undefined, the system is asked. */
 export function dnsResolver(host: string, port: number, server: string | undefined): Resolver {
   return timedResolver(async (signal) => {
     const queries = new DnsQueries(server, signal);

@@ -11,7 +11,10 @@ import { systemLookup } from './dns.ts';
 import { DnsQueries, type Found } from './dns-queries.ts';
 import { timedResolver } from './timed.ts';
 
-/** Stands for weight 0 when other records have weights: RFC 2782 demands "a very small chance" for it. */
+/**
+ * The weight that is used for weight 0 when other records have weights: RFC 2782 demands "a very small
+ * chance" for such a record.
+ */
 const smallWeight = 0.01;
 
 /**

@@ -18,8 +18,8 @@ export class AnswerTally {
   /** Number of consecutive errors at which `onConsecutiveErrors` is called. With 0 it is never called. */
   consecutiveErrorsMax = 0;
   /**
-   * Called with the event of each answer, before it is read: for the load reports in trailers. Undefined when
-   * the policy takes none.
+   * Called with the event of each answer before the answer is read, for the load reports in trailers.
+   * Undefined when the policy takes none.
    */
   onAnswer: ((at: number) => void) | undefined;
   readonly #onConsecutiveErrors: () => void;
@@ -31,7 +31,7 @@ export class AnswerTally {
     this.#onConsecutiveErrors = onConsecutiveErrors;
   }
 
-  /** `at` is the event of the answer; -1 when there is none to read. */
+  /** `at` is the event of the answer; -1 when no event can be read. */
   count(status: number, at = -1): void {
     ++this.#answers;
     if (at >= 0 && this.onAnswer !== undefined) this.onAnswer(at);

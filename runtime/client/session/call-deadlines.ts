@@ -11,7 +11,7 @@ import type { CallRow } from './call-row.ts';
 export class CallDeadlines implements DeadlinesOwner, TurnListener {
   readonly #rows: readonly CallRow[];
   readonly #onPassed: (row: CallRow) => void;
-  /** The entry that got a deadline last. `#lastTurn` is the turn in which it got the deadline. */
+  /** The entry that got a deadline last. `#lastTurn` is the turn in which this entry got its deadline. */
   #last: CallRow | undefined;
   #lastTurn: number;
   readonly #earliest: EarliestDeadline = new EarliestDeadline(this);
@@ -24,8 +24,8 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
   }
 
   /**
-   * Sets a deadline, which must not be 0. To remove it when the call has ended or was cancelled, set the
-   * entry's deadline to 0.
+   * Sets a deadline, which must not be 0. To remove a deadline when its call has ended or was cancelled, set
+   * the entry's deadline to 0.
    */
   set(row: CallRow, deadlineMs: number): void {
     const { turn } = deadlines;

@@ -47,7 +47,7 @@ export class CallExtras implements Abortable, LateListener {
    * method.
    */
   readonly waitForReady: boolean | undefined;
-  /** Reason of the signal that has cancelled the call. */
+  /** The reason of the signal that has cancelled the call. */
   cause: unknown;
   /** True when the call has already been sent again because no handler had seen it. */
   retried = false;
@@ -64,7 +64,7 @@ export class CallExtras implements Abortable, LateListener {
    */
   #listening = false;
 
-  /** `own` says that the callbacks belong to this package and do not need the async context of the caller. */
+  /** With `own`, the callbacks belong to this package and do not need the async context of the caller. */
   constructor(wishes: CallWishes, metadata: Uint8Array | undefined, own = false) {
     this.signal = wishes.signal;
     this.parent = wishes.parent;
@@ -138,7 +138,7 @@ export class CallExtras implements Abortable, LateListener {
 
   /**
    * Cancels the call if a signal is already aborted. A getter of the request may have aborted the signal
-   * before this object listened, or while the call changed its owner.
+   * before this object listened, or while the call passed from one owner to another.
    */
   #look(): void {
     try {
@@ -172,8 +172,8 @@ export class CallExtras implements Abortable, LateListener {
       if (this.signal !== undefined && this.#listening) unlisten(this.signal, this);
       if (this.parent !== undefined) unlisten(this.parent, this);
     } catch {
-      // A signal of another library has thrown. Ignore the error, because the call has ended and the caller
-      // of this function has other calls to settle.
+      // A signal of another library has thrown. The error is ignored, because the call has ended and the
+      // caller of this function has other calls to settle.
     }
     this.#listening = false;
   }

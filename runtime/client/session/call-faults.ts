@@ -35,15 +35,15 @@ export function requestRefusal(
   reason: number,
   processed: Processed = 'no',
 ): RpcError {
-  if (reason !== Reason.tooLarge) return memoryFailure(context.native, reason, path, processed);
+  if (reason !== Reason.tooLarge) return memoryFailure(context, reason, path, processed);
   const { messageMaxBytes, peer = 'server' } = target;
   return tooLarge(path, context.outgoing.bulk.refusedBytes, messageMaxBytes, peer, processed);
 }
 
 /**
  * Returns the error for the server's response in the event at `at` to a call of `method`. `trailer` is the
- * response's trailer, whose details become the details of the error. `begun` says that the handler may have
- * started, even when this part of a stream says otherwise.
+ * response's trailer, whose details become the details of the error. `begun` is set when the handler may have
+ * started, even if this part of a stream seems to show that it has not.
  */
 export function statusError(
   { id, path }: Pick<ClientMethod, 'id' | 'path'>,
@@ -58,14 +58,15 @@ export function statusError(
   const word = takeNotRun(trailer) ? 'no' : processedName(events[at + Ev.processed]!);
   const processed = begun && word === 'no' ? 'maybe' : word;
   const told = incoming.text(at);
-  // A server that does not have the service knows only the id of the method, so put the path into the text.
+  // A server that does not have the service knows only the id of the method, so this function puts the path
+  // into the text.
   const text = told === unimplemented(unnamed(id)) ? unimplemented(path) : told;
   return new RpcError(errorCode(status), text, { trailer, details, processed });
 }
 
 /**
- * Returns the error for a response that this side refused because of the call itself: `into` is too small and
- * other memory is not allowed, or the request fills the arena.
+ * Returns the error for a response that this side refused because of the call itself. Either `into` is too
+ * small and other memory is not allowed, or the request fills the arena.
  */
 export function refusedResponse(
   { path }: ClientMethod,

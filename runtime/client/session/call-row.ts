@@ -20,7 +20,7 @@ export class CallRow {
   /** The batch of events in or after which the call began. */
   batch = 0;
   givenUp = false;
-  /** The bytes of arena memory that a cancelled call was waiting for. */
+  /** The bytes of arena memory that a cancelled call waited for. */
   awaitedBytes = 0;
   /** Absolute deadline in milliseconds, or 0 for no deadline. */
   deadlineMs = 0;

@@ -40,7 +40,7 @@ export class ClientSession implements SessionOwner, CallPlace {
   held = 0;
   /** Number of calls made so far, including streams. */
   calls = 0;
-  /** True when the server has refused the connection and therefore runs none of its calls. */
+  /** True when the server has refused the connection, so that it runs none of the calls. */
   unserved = false;
   /** The streams of the session, if any. */
   parts: PartEvents | undefined;
@@ -89,8 +89,8 @@ export class ClientSession implements SessionOwner, CallPlace {
   /**
    * Sends a call and takes over its promise. The parts of the call are arguments, because a record would cost
    * an object per call. Returns false, without any effect, when no call slot or send slot is free or the
-   * session is gone. `deadlineMs` is absolute on the clock of deadlines.ts, or 0. `waited` says that the call
-   * comes from a queue.
+   * session is gone. `deadlineMs` is absolute on the clock of deadlines.ts, or 0. `waited` is true for a call
+   * that comes from a queue.
    */
   start(
     method: ClientMethod,
@@ -100,7 +100,8 @@ export class ClientSession implements SessionOwner, CallPlace {
     resolve: Resolve,
     waited = false,
   ): boolean {
-    // Take the entry before the message is encoded, because a getter of the message may make a call itself.
+    // The entry is taken before the message is encoded, because a getter of the message may make a call
+    // itself.
     const row = this.#takeRow();
     if (row === undefined) return false;
     const { call } = row;
@@ -112,7 +113,7 @@ export class ClientSession implements SessionOwner, CallPlace {
         extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
       const submission = this.#submission;
       submission.call = call;
-      // A signed 32-bit number, because V8 allocates memory to store any other number in a property.
+      // This is a signed 32-bit number, because V8 allocates memory for any other number in a property.
       submission.method = method.id | 0;
       submission.timeoutUs = timeLeftUs(deadlineMs);
       submission.metadata = extras?.metadata;
@@ -152,7 +153,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       if (deadlineMs !== 0) this.#deadlines.set(row, deadlineMs);
       extras?.watch(this, call);
     } catch (cause) {
-      // The call is in flight but cannot be watched. Fail it at once, and drop its response.
+      // The call is in flight but cannot be watched. The call fails at once, and its response is dropped.
       row.resolve = unheard;
       refuseRequest(resolve, method.path, cause, waited);
       this.#giveUp(row, Reason.cancelled);
@@ -220,7 +221,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const processed = this.#events[at + Ev.processed]!;
     const held = this.#events[at + Ev.pendingRelease]!;
     if (reason === Reason.sessionLost) {
-      // Call lost() before any code of the application runs, because that code may begin a call.
+      // lost() is called before any code of the application runs, because that code may begin a call.
       this.lost();
       if (this.#lastWords.defer(() => this.#failed(call, reason, processed, held))) return;
     }
@@ -248,10 +249,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       failCall(resolve, failure(reason, method.path, processed, this.#lastWords.why));
     } else {
       const lost = (held & PendingRelease.replyBuffer) !== 0 ? leaseLost : short;
-      failCall(
-        resolve,
-        memoryFailure(this.#context.native, reason, method.path, processed, lost, extras?.cause),
-      );
+      failCall(resolve, memoryFailure(this.#context, reason, method.path, processed, lost, extras?.cause));
     }
     this.#listener.onCallDone();
   }
@@ -289,7 +287,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     const { why } = this.#lastWords;
     this.#deadlines.stop();
     // Native code has failed every call that it knew when it created this batch. Calls that were started
-    // later are staged and will not be sent. Fail all remaining calls, so that no caller waits for ever.
+    // later are staged and will not be sent. All remaining calls fail here, so that no caller waits for ever.
     for (const row of this.#rows) {
       const { resolve } = row;
       if (resolve === undefined) continue;
@@ -351,7 +349,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (row.resolve === undefined || row.givenUp) return;
     row.givenUp = true;
     row.deadlineMs = 0;
-    // Flush first, because native code does not know a call that is only staged.
+    // The flush comes first, because native code does not know a call that is only staged.
     this.#context.outgoing.flush();
     row.awaitedBytes = this.#context.native.cancel(this.target.session, row.call, reason);
   }
@@ -381,7 +379,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     try {
       if (metadata !== undefined) extras?.tell(metadata);
     } catch {
-      // Ignore this error, because the caller gets the call's own error, which came first.
+      // This error is ignored, because the caller gets the call's own error, which came first.
     }
     return error;
   }

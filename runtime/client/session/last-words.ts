@@ -1,8 +1,8 @@
 /**
  * Determines why a session has ended, from the observations of this side and from the server's messages on
- * the control connection. When the server has ended the session, the reason is in its message. However, this
+ * the sideband connection. When the server has ended the session, the reason is in its message. However, this
  * side often notices first that the queue pair has ended, and the queue pair gives no reason. Therefore the
- * calls do not fail before the control connection has ended, too, which takes milliseconds. When this side
+ * calls do not fail before the sideband connection has ended, too, which takes milliseconds. When this side
  * has ended the session, the calls fail at once. Owned by a client session, on its JS thread.
  */
 

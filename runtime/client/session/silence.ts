@@ -24,8 +24,8 @@ export class Silence {
   /** Called when a call has ended at its deadline. */
   deadline(): void {
     const nowMs = clockMs();
-    // The silence is counted from the first deadline, not from the last answer. This thread may have been
-    // busy, or its process stopped, and answers may have arrived in that time that are still unread.
+    // The silence begins at the first deadline, not at the last answer. This thread may have been busy, or
+    // its process stopped, and answers may have arrived in that time that are still unread.
     if (this.calls++ === 0) this.#sinceMs = nowMs;
     if (this.calls >= silentCalls && nowMs - this.#sinceMs >= this.limitMs) this.#onSilence();
   }

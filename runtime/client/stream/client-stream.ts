@@ -1,11 +1,11 @@
 /**
- * A stream on the client. It takes requests from an iterable, passes responses to an async iterator, and ends
- * when none of its frames is in flight any more (ending.ts). A channel creates it, on its JS thread.
+ * A stream on the client. It takes requests from an iterable and passes responses to an async iterator. It
+ * ends when none of its frames is in flight any more (ending.ts). A channel creates it, on its JS thread.
  */
 
 import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
 import type { DeadlineOwner } from '../../boundary/time/timer-wheel.ts';
-import { failure, processedName, reasonOf } from '../../core/errors/failure.ts';
+import { failure, memoryFailure, processedName, reasonOf } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import type { ResponseMetadata } from '../../core/metadata-wire.ts';
@@ -64,7 +64,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   /** True until the OPEN has been answered. */
   #pending = false;
   #onOver: (() => void) | undefined;
-  /** The end of the stream that a getter of the request has caused while the OPEN was being encoded. */
+  /** The end that a getter of the request has caused while the OPEN was being encoded. */
   #fate: (() => void) | undefined;
   /** True when the stream has been opened a second time. */
   #repeated = false;
@@ -224,7 +224,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
 
   onPartFailed(reason: number, why: string): void {
     if (this.#receiving) {
-      const error = failure(reason, this.method.path, 'maybe', why);
+      const error = memoryFailure(this.#streams!.context, reason, this.method.path, 'maybe', why);
       if (reason === Reason.sessionLost) this.#lose(error);
       else this.giveUp(Reason.cancelled, error);
     }
@@ -257,7 +257,8 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     this.#pending = false;
     const word = processedName(processed);
     if (reason === Reason.sessionLost && word === 'no' && this.#repeats(-1)) return;
-    if (this.#outcome.reason === 0) this.#lose(failure(reason, this.method.path, word, why));
+    if (this.#outcome.reason === 0)
+      this.#lose(memoryFailure(this.#streams!.context, reason, this.method.path, word, why));
     else this.#outcome.giveUp(word);
     this.#checkOver();
   }
@@ -313,7 +314,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     }
   }
 
-  /** Called when the session is gone. Its calls fail by themselves, so nothing is cancelled. */
+  /** Called when the session is gone. The session's calls fail by themselves, so nothing is cancelled. */
   #lose(error: unknown): void {
     this.#outcome.reason = Reason.sessionLost;
     this.#outcome.error ??= error;

@@ -25,13 +25,14 @@ export interface ClientStreamsListener {
   /** The property `unserved` of ClientSession. */
   readonly unserved: boolean;
   /**
-   * Called when a stream is about to be opened. `onStreamUnopened` follows when it was not opened after all.
+   * Called when a stream is about to be opened. `onStreamUnopened` follows when the stream was not opened
+   * after all.
    */
   onStreamOpening(): void;
   onStreamUnopened(): void;
   /** Called with the event of the answer when the server has ended a stream that was not cancelled. */
   onStreamAnswer(status: number, at: number): void;
-  /** Called when a stream has ended. Another stream may then be opened, and send slots may be free. */
+  /** Called when a stream has ended. Another stream may be opened then, and send slots may be free. */
   onStreamDone(): void;
   /** Called when the session was lost. */
   lost(): void;
@@ -58,14 +59,14 @@ export class ClientStreams implements PartEvents {
   readonly #submission: Submission;
   readonly #listener: ClientStreamsListener;
   /**
-   * The first slot of streams. The slots of OPENs come first. They are separate from the slots of parts, so
-   * parts that are pending release never delay an OPEN, which exposes no memory.
+   * The first slot of streams. The slots of OPENs come first. These slots are separate from the slots of
+   * parts. Therefore parts that are pending release never delay an OPEN, which exposes no memory.
    */
   readonly #base: number;
   readonly #streamsMax: number;
   readonly #freeOpens: number[];
   readonly #freeParts: number[];
-  /** Number of free slots in addition to the slots that each stream always has. */
+  /** Number of free slots, besides the slots that each stream always has. */
   #spare: number;
   readonly #stream: (StreamRow | undefined)[];
   readonly #kind: Uint8Array;
@@ -150,7 +151,8 @@ export class ClientStreams implements PartEvents {
     message: unknown,
     metadata: Uint8Array,
   ): number {
-    // Take the slot before the message is encoded, because a getter of the message may open a stream itself.
+    // The slot is taken before the message is encoded, because a getter of the message may open a stream
+    // itself.
     const call = this.#freeOpens.pop()!;
     const { id, expectedResponseBytes } = stream.method;
     if (expectedResponseBytes !== 0)
@@ -165,8 +167,8 @@ export class ClientStreams implements PartEvents {
       submission.timeoutUs = timeoutUs;
       submission.metadata = metadata;
       submission.use = 0;
-      // Record the stream before the OPEN is sent, so that a sent frame is not forgotten if the application's
-      // stack is exhausted.
+      // The stream is recorded before the OPEN is sent, so that a sent frame is not forgotten if the
+      // application's stack is exhausted.
       this.#open.set(stream.number, stream);
       this.#listener.onStreamOpening();
       result = outgoing.submit(submission, type, message);
@@ -251,7 +253,7 @@ export class ClientStreams implements PartEvents {
 
   /**
    * Cancels a stream at the server, and revokes the application's memory. The server answers all other parts
-   * in flight when it learns of the cancellation. `all` says that the server has not answered them in time.
+   * in flight when it learns of the cancellation. `all` is set when the server has not answered them in time.
    * These parts are then cancelled, too.
    */
   cancel(stream: StreamRow, reason: number, all: boolean): void {

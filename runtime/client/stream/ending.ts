@@ -1,8 +1,8 @@
 /**
  * The end of a client's stream. The next action of the stream depends on its state and on the frames that are
- * still in flight. The application gets the end when nothing can touch the application's memory any more and
- * everything that it waits for has arrived. The session releases the stream when no frame of the stream is in
- * flight.
+ * still in flight. The application gets the end when two conditions hold: nothing can access the
+ * application's memory any more, and everything that it waits for has arrived. The session releases the
+ * stream when no frame of the stream is in flight.
  *
  * | state    | its OPEN | memory of a message | parts  | nothing |
  * |----------|----------|---------------------|--------|---------|
@@ -13,8 +13,8 @@
  * | over     |          | linger              | linger | leave   |
  *
  * `end` notifies the application, and the stream is `over`. `linger` gives the server time to answer the
- * parts, and then cancels them. `leave` frees the slot of the stream. `repeat` opens the stream again. States
- * that are not in the table have nothing in flight, and empty cells do not occur.
+ * parts, and then cancels them. `leave` frees the slot of the stream. `repeat` opens the stream again. In
+ * states that are not in the table, nothing is in flight; empty cells do not occur.
  */
 
 /**
@@ -26,7 +26,7 @@
  * - `given up`: the stream was cancelled by the application, by a signal or by its deadline, or the session
  *   is lost.
  * - `again`: no handler has seen the stream, and it will be opened a second time.
- * - `over`: the application has been notified. `left`: in addition, the session has released the stream.
+ * - `over`: the application has been notified. `left`: the session has also released the stream.
  */
 export type StreamState =
   | 'new'
@@ -40,7 +40,8 @@ export type StreamState =
   | 'left';
 
 /**
- * The part of a stream that is still in flight. When several of these are in flight, it is the first of them.
+ * The part of a stream that is still in flight. When several kinds of frames are in flight, the state has the
+ * name of the first in this list.
  */
 export type Outstanding = 'its OPEN' | 'memory' | 'parts' | 'nothing';
 

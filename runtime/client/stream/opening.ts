@@ -50,10 +50,11 @@ export function requestLengths({ method, request }: StreamRow): Lengths | undefi
 }
 
 /**
- * Returns whether a stream can be opened again. This is impossible after requests of an iterable were read.
+ * Returns whether a stream can be opened again. A stream whose requests were read from an iterable cannot be
+ * sent again.
  */
 export function canRepeat(stream: StreamRow): boolean {
   if (stream.method.requestStream || stream.reader.complete) return false;
-  // If the request's memory is resizable, its content may have changed since the request was sent.
+  // If the request's memory is resizable, its content may have changed after the request was sent.
   return requestLengths(stream)?.resizable !== true;
 }

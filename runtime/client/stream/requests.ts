@@ -70,7 +70,8 @@ export class Requests implements PartPort, ProducerOwner {
       this.#writer.skip();
     } else if (result < 0 && result !== notNow) {
       const { context, target } = this.#streams;
-      // The handler of a method with a single request begins when the request arrives, so it has not run.
+      // The handler of a method with a single request begins when the request arrives, so the handler has not
+      // run.
       const processed = stream.method.requestStream ? 'maybe' : 'no';
       const error = requestRefusal(context, target, stream.method.path, -result, processed);
       stream.giveUp(Reason.cancelled, error);

@@ -27,7 +27,10 @@ export function toJson<T, Init>(
   return writeMessage(type as MessageType<object>, message, options, type.typeName, 0);
 }
 
-/** Returns the message as JSON text. `indent` is a number of spaces; the default 0 writes all on one line. */
+/**
+ * Returns the message as JSON text. `indent` is a number of spaces. With the default 0, everything is on one
+ * line.
+ */
 export function toJsonString<T, Init>(
   type: MessageType<T, Init>,
   message: Init,

@@ -11,7 +11,8 @@
  */
 export function jsonReplacer(this: unknown, key: string, value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
-  // JSON.stringify has already replaced a Buffer by the result of its toJSON(), so look at the original.
+  // JSON.stringify has already replaced a Buffer by the result of its toJSON(), so this function reads the
+  // original.
   const given = (this as { readonly [key: string]: unknown } | undefined)?.[key];
   if (given instanceof Uint8Array)
     return Buffer.from(given.buffer, given.byteOffset, given.byteLength).toString('base64');

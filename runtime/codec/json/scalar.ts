@@ -11,7 +11,7 @@ import type { EnumObject, Scalar } from '../types.ts';
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 /** Matches one half of a surrogate pair without the other half. */
 const loneSurrogate = /\p{Surrogate}/u;
-/** Matches a JSON number. Number() is stricter than JSON in some cases and laxer in others. */
+/** Matches a JSON number. Number() is stricter than JSON in some cases, and less strict in others. */
 const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const wholeNumber = /^-?\d{1,20}$/;
 

@@ -2,8 +2,8 @@
  * Received messages in the aligned layout (docs/wire/frames.md §2.4), called aligned messages. The memory
  * begins with a table of segment lengths, and each segment begins on a multiple of 64 bytes, so that large
  * `bytes` values can be used in place. Decoders do not know of the layout. They count positions as if the
- * segments were contiguous, and the Source changes its `bytes` when it reaches the next segment. Source uses
- * it; runtime/boundary creates aligned messages from received memory.
+ * segments were contiguous. The Source changes its `bytes` when it reaches the next segment. Source uses it;
+ * runtime/boundary creates aligned messages from received memory.
  */
 
 import { readWord } from './word.ts';
@@ -37,7 +37,7 @@ export interface SegmentReader {
 
 const noBuffer = new ArrayBuffer(0);
 const nothing = new Uint8Array(noBuffer);
-/** The table size that stays allocated for the next aligned message. */
+/** The size of the table that stays allocated for the next aligned message. */
 const lengthsKept = 64;
 
 export class AlignedMessage {
@@ -56,7 +56,7 @@ export class AlignedMessage {
    */
   #lengths: Uint32Array = new Uint32Array(3);
   #count = 0;
-  /** The segment that the source is in: its index, its first position, and its offset in the memory. */
+  /** The segment at which the source reads: its index, its first position, and its offset in the memory. */
   #segment = 0;
   #first = 0;
   #place = 0;

@@ -24,7 +24,7 @@ const nameOf = getterOf(typedArray, Symbol.toStringTag as unknown as string) as 
 /**
  * Returns the number of elements of a typed array, and throws a TypeError for anything else. Elements cannot
  * be overridden, so `length` is true if the element at the last index exists and the next one does not. This
- * check takes two loads; calling the getter would cost as much as encoding a small value.
+ * check takes two loads; a call of the getter would cost as much as encoding a small value.
  */
 export function lengthOf(bytes: Uint8Array): number {
   const said = bytes.length;
@@ -52,8 +52,8 @@ function isPlain(bytes: object): boolean {
 }
 
 /**
- * Returns a Uint8Array over the same memory without overridden properties. It is the value itself when none
- * is overridden.
+ * Returns a Uint8Array over the same memory without overridden properties. It is the value itself when
+ * neither property is overridden.
  */
 export function plainBytes(view: ArrayBufferView): Uint8Array {
   if (isPlain(view)) return view as Uint8Array;

@@ -1,7 +1,7 @@
 /**
- * Notes on the ArrayBuffer of a request which method the request belonged to. The memory of such a buffer is
- * reclaimed when its call ends. Code that later finds the buffer detached can then explain why. The server
- * writes the note; encoders and `keep()` read it, on the JS thread of the server.
+ * Records in the ArrayBuffer of a request the method to which the request belonged. The memory of such a
+ * buffer is reclaimed when its call ends. Code that later finds the buffer detached can then explain why. The
+ * server writes the note; encoders and `keep()` read it, on the JS thread of the server.
  */
 import { Itself } from './itself.ts';
 
@@ -32,7 +32,7 @@ class Lent extends Itself {
   }
 }
 
-/** Notes that the memory of this buffer is lent to a handler of `method`. */
+/** Records that the memory of this buffer is lent to a handler of `method`. */
 export function markLent(buffer: ArrayBuffer, lease: object, method: string): void {
   Lent.set(buffer, lease, method);
 }

@@ -32,8 +32,8 @@ export class Source {
    */
   leases = 0;
   /**
-   * End of the current segment when another segment follows. The bytes behind it come from a different place
-   * in the memory.
+   * End of the current segment when another segment follows. The bytes behind this position come from a
+   * different place in the memory.
    */
   gapAt = noGap;
   /** Allocates copies of `bytes` values. Undefined gives each copy a memory of its own. */
@@ -108,7 +108,7 @@ export class Source {
     this.aligned?.moveBack(this, at);
   }
 
-  /** Checks at the end that no segment boundary was missed. */
+  /** Checks at the end that no segment boundary was overlooked. */
   close(end: number): void {
     if (this.aligned !== undefined && this.missed(end))
       this.fail(end, 'a segment of the message ends in the middle of a value');
@@ -125,8 +125,8 @@ export class Source {
   }
 
   /**
-   * Returns the `bytes` value in [start, end). A value of at least `leaseBytes` is a view of the memory, a
-   * shorter one a copy.
+   * Returns the `bytes` value in [start, end). A value of at least `leaseBytes` is a view of the memory, and
+   * a shorter value is a copy.
    */
   value(start: number, end: number): Uint8Array {
     if (this.aligned === undefined || end < this.gapAt) return this.valueHere(start, end);

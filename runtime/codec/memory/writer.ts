@@ -30,7 +30,7 @@ export class Writer {
    */
   alignBytes = Number.POSITIVE_INFINITY;
   /**
-   * Out-of-line values below this length are out of line only for their alignment, and are copied to their
+   * Out-of-line values below this length are out of line only for their alignment; they are copied to their
    * aligned position.
    */
   apartBytes = 0;
@@ -40,10 +40,10 @@ export class Writer {
   gathered = 0;
   /**
    * Number of out-of-line values planned by `bound`. In a writer without out-of-line values, it is the number
-   * of values whose field asks to be out of line.
+   * of values whose field requests to be out of line.
    */
   planned = 0;
-  /** `bound` has found messages nested too deeply, which makes its result meaningless. */
+  /** True when `bound` has found messages that are nested too deeply, which makes its result meaningless. */
   tooDeep = false;
   /**
    * Number of out-of-line values recorded by `encodeTo`. `outOfLineAt[0 .. outOfLine)` is ascending, and
@@ -88,13 +88,13 @@ export class Writer {
     this.planned = 0;
     this.tooDeep = false;
     this.held = 0;
-    // Drop the references: a writer lives as long as its channel, and the values should not.
+    // The references are dropped, because a writer lives as long as its channel and the values should not.
     for (let i = 0; i < this.outOfLine; i++) this.outOfLineValue[i] = nothing;
     this.outOfLine = 0;
     this.full = false;
   }
 
-  /** Records that `value` belongs at `at`. */
+  /** Records that `value` belongs at position `at`. */
   addOutOfLine(at: number, value: Uint8Array): void {
     this.outOfLineAt[this.outOfLine] = at;
     this.outOfLineValue[this.outOfLine] = value;

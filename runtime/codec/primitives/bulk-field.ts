@@ -1,13 +1,13 @@
 /**
- * Handles `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), which replaces the
- * writer's. A writer without out-of-line values notes that this message has a candidate; runtime/boundary
+ * Handles `bytes` fields with a threshold of their own (rdma_rpc.bulk_threshold), which replaces the writer's
+ * threshold. A writer without out-of-line values notes that this message has a candidate; runtime/boundary
  * then encodes it with a writer that supports them. Generated code calls it.
  */
 import { byteLengthOf } from '../memory/intrinsic.ts';
 import type { Writer } from '../memory/writer.ts';
 import { writeBytes } from './write.ts';
 
-/** Replaces the writer's threshold for one value; returns the old one. */
+/** Replaces the writer's threshold for one value, and returns the old threshold. */
 export function enter(writer: Writer, threshold: number): number {
   const usual = writer.gatherBytes;
   if (usual !== Number.POSITIVE_INFINITY) {

@@ -9,7 +9,7 @@ import { lengthOf } from '../memory/intrinsic.ts';
 import { whyDetached } from '../memory/lent.ts';
 import type { Writer } from '../memory/writer.ts';
 
-/** A constant of this module, because V8 checks on each access whether an import is initialised. */
+/** It is a constant of this module, because V8 checks on each access whether an import is initialised. */
 const depthMax = nestingMax;
 
 /** Checks a message on entry to it; `name` is its type, or the field that contains it. */
@@ -23,7 +23,7 @@ export function checkMessage(message: object, depth: number, name: string): void
 
 /**
  * Does the same for an encoder. Returns whether the room is too small even for the smallest message of the
- * type, which ends at `least`.
+ * type, which would end at `least`.
  */
 export function noEntry(
   message: object,
@@ -60,15 +60,15 @@ function refuseBytes(value: unknown, field: string): never {
 /** Returns whether a `bytes` field without presence must be sent. */
 export function hasBytes(value: Uint8Array, field: string): boolean {
   checkBytes(value, field);
-  // A value that claims a length but has none is written as an empty value.
+  // A value that claims a length but has no elements is written as an empty value.
   if (value.length !== 0 || lengthOf(value) !== 0) return true;
   checkAttached(value, field);
   return false;
 }
 
 /**
- * Throws if an empty value is detached. A call may have waited since the value was given, and the value's
- * bytes would be missing silently.
+ * Throws if an empty value is detached. A call may have waited since the value was given, and otherwise the
+ * value's bytes would silently be missing.
  */
 export function checkAttached(value: Uint8Array, field: string): void {
   try {

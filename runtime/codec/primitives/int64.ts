@@ -15,8 +15,8 @@ const low = lowIndex;
 const high = 1 - low;
 
 /**
- * The scratch arrays for many values. Read halves that were written here as bigints in a second pass, because
- * a read of eight bytes has to wait for writes of four.
+ * The scratch arrays for many values. The halves that were written here are read as bigints in a second pass,
+ * because a read of eight bytes has to wait for writes of four.
  */
 export const manyValues = 128;
 export const manySigned = new BigInt64Array(manyValues);

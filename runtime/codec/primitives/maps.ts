@@ -29,7 +29,7 @@ export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf
 
 /** Keys up to this one never count as a gap: V8 keeps an array for them in any case. */
 const denseMax = 31;
-/** A key of this size makes V8 keep the object's number keys in a hash table permanently. */
+/** V8 permanently keeps the number keys of an object in a hash table once one of them is this large. */
 const hashed = 2 ** 30;
 
 /**
@@ -55,7 +55,7 @@ export function putNumber<V>(source: Source, map: { [key: number]: V }, key: num
 export function numberKey(key: number | string, field: string): number {
   const text = key as string;
   const { length } = text;
-  // An empty key gives NaN, which the following code rejects as it is not a digit or a sign.
+  // An empty key gives NaN. The following code rejects it, because it is neither a digit nor a sign.
   const sign = text.charCodeAt(0);
   let number = sign - 48;
   let i = 1;

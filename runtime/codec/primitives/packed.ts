@@ -21,7 +21,7 @@ import {
   writeVarint64,
 } from './write.ts';
 
-/** A constant of this module, because V8 checks on each access whether an import is initialised. */
+/** It is a constant of this module, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
 /**
@@ -43,8 +43,8 @@ const putSfixed32 = writeSfixed32;
 const putFixed64 = writeFixed64;
 const putSfixed64 = writeSfixed64;
 
-// Each writer reads the length of its list once, because a getter or a Proxy of the application may change
-// the length meanwhile, and the memory beyond `limit` belongs to other messages.
+// Each writer reads the length of its list once. A getter or a Proxy of the application may change the length
+// later, and the memory beyond `limit` belongs to other messages.
 
 // Values in a list tend to have the same size, so the writer computes the room for the length as if all
 // values were like the last one. It moves the values if that turns out wrong.

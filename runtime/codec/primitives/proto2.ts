@@ -6,12 +6,12 @@ import { CodecError } from '../error.ts';
 import type { Source } from '../memory/source.ts';
 import { readLength, readTag, skipField } from './read.ts';
 
-/** When encoding: throws because a required field is absent. */
+/** Throws when encoding finds that a required field is absent. */
 export function missing(field: string): never {
   throw new CodecError(field, 'is required and was not given');
 }
 
-/** When decoding: throws because the message has ended without a required field. */
+/** Throws when a decoded message has ended without a required field. */
 export function missingField(source: Source, end: number, field: string): never {
   return source.fail(end, `the required field ${field} is missing`);
 }

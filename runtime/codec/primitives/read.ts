@@ -11,7 +11,7 @@ import { joinSigned, joinUnsigned, joinZigzag } from './int64.ts';
 import { numberOfBigint } from './jstype.ts';
 import { readUtf8 } from './text.ts';
 
-/** High half of the varint that `wide` has last read. */
+/** High half of the varint that `wide` has read last. */
 let high = 0;
 
 /**
@@ -46,7 +46,7 @@ export function wideHigh(): number {
   return high;
 }
 
-/** Reads on from the fifth byte, whose bits belong to both halves. */
+/** Continues with the fifth byte, whose bits belong to both halves. */
 function wider(source: Source, at: number, lo: number): number {
   const bytes = source.bytes;
   let byte = bytes[at++] as number;

@@ -21,14 +21,14 @@ const highOfWide = wideHigh;
 /** Number of values collected before they are moved to a list. */
 const chunk = manyValues;
 /**
- * From this number of values on, copying the collected array is faster than appending one value after the
- * other.
+ * For at least this number of values, copying the collected array is faster than appending one value after
+ * another.
  */
 const copiedMin = 8;
 
 /**
- * The collected values, as signed 32-bit integers or as doubles. They have separate arrays because V8 stores
- * them in different forms, also in copies.
+ * The collected values, as signed 32-bit integers or as doubles. They have separate arrays, because V8 stores
+ * these kinds of numbers in different forms, also in copies.
  */
 const ints: number[] = [0];
 const reals: number[] = [0.5];

@@ -14,7 +14,7 @@ const none: readonly never[] = [];
 
 /**
  * Returns whether a message needs no measuring, because it is absent or not an object. Messages nested too
- * deeply are not measured either: the encoder will not reach them, and a message that contains itself would
+ * deeply are not measured either. The encoder will not reach them, and a message that contains itself would
  * have no end.
  */
 export function sizeless(message: unknown, writer: Writer, depth: number): boolean {

@@ -29,8 +29,8 @@ const char = String.fromCharCode;
 export function writeShort(bytes: Uint8Array, at: number, text: string): number {
   const length = text.length;
   let i = 0;
-  // The loop handles two characters per iteration. With one, the loop overhead dominates; with four, the code
-  // that V8 inlines into all callers is too large.
+  // The loop handles two characters per iteration. With one character per iteration, the loop overhead
+  // dominates. With four, the code that V8 inlines into all callers is too large.
   for (; i + 2 <= length; i += 2) {
     const a = text.charCodeAt(i);
     const b = text.charCodeAt(i + 1);
@@ -94,8 +94,8 @@ function writeShortUtf8(bytes: Uint8Array, at: number, text: string, i: number):
 /**
  * Writes any string, with lone surrogates as U+FFFD, and returns the end. The caller has made sure that the
  * text fits (`stringRoom`). The length passed to Node is the available room (`bytes.length - at`). Since Node
- * 24 a larger length throws (Node 22 and before cut it), and a measured text may have less room than three
- * bytes per character.
+ * 24, a larger length throws (Node 22 and earlier versions cut it off), and a measured text may have less
+ * room than three bytes per character.
  */
 export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
   return at + utf8Write.call(bytes, text, at, bytes.length - at);
@@ -150,8 +150,9 @@ function readCopied(source: Source, at: number, end: number): string {
 }
 
 /**
- * Returns the text of at most `loopBytesMax` bytes, or undefined when one of them is not ASCII. Each call of
- * `char` creates a string, and joining two strings creates a third, so this function makes at most two calls.
+ * Returns the text of at most `loopBytesMax` bytes, or undefined when one of the bytes is not ASCII. Each
+ * call of `char` creates a string, and joining two strings creates a third, so this function makes at most
+ * two calls.
  */
 function readShortAscii(bytes: Uint8Array, at: number, end: number): string | undefined {
   const length = end - at;

@@ -20,7 +20,10 @@ export function enterMessage(source: Source, at: number, depth: number, typeName
   source.at = at;
 }
 
-/** Puts the next field's number and wire type into `source.tag` and returns where its value begins. */
+/**
+ * Puts the next field's number and wire type into `source.tag`, and returns where the value of the field
+ * begins.
+ */
 export function nextTag(source: Source, end: number): number {
   const { at } = source;
   const byte = source.bytes[at] as number;

@@ -1,7 +1,7 @@
 /**
- * Primitives of generated encoders for whole fields. They are like those of write.ts, but they also write the
- * last byte of the tag (nearly always its only byte) in front of the value. Generated code has kept room for
- * that byte. This saves one store per field in generated code, so generated code compiles faster. The
+ * Primitives of generated encoders for whole fields. They are like those of write.ts. In addition, they write
+ * the last byte of the tag (nearly always its only byte) in front of the value. Generated code has kept room
+ * for that byte. This saves one store per field in generated code, so generated code compiles faster. The
  * primitives of the most frequent types repeat the code of write.ts, so that V8 inlines only one function
  * into their callers instead of two. Only generated code calls them, on the thread of the call.
  */

@@ -1,9 +1,10 @@
 /**
  * Primitives of generated encoders. Each primitive writes at `at` and returns the end. The primitives with a
- * `limit` check the room first. The others need a few bytes at most, which generated code has kept free. The
- * primitives with a `field` (its full name) refuse values of the wrong kind. They check first whether a value
- * is a number at all, because an operator applied to a bigint, a symbol or an object with `valueOf` throws an
- * error that is not a CodecError. Only generated code calls them, on the thread of the call.
+ * `limit` check the room first. The other values need a few bytes at most, which generated code has kept
+ * free. The primitives with a `field` (its full name) refuse values of the wrong kind. They check first
+ * whether a value is a number at all, because an operator applied to a bigint, a symbol or an object with
+ * `valueOf` throws an error that is not a CodecError. Only generated code calls them, on the thread of the
+ * call.
  */
 
 import { mismatch } from '../error.ts';
@@ -207,7 +208,7 @@ const putString = writeString;
 
 /**
  * Writes a list of strings, each behind `tag`, which is one byte. Each string leaves enough room for the next
- * tag, so the first one that does not fit ends the list.
+ * tag, so the first string that does not fit ends the list.
  */
 export function writeStrings(
   writer: Writer,
@@ -298,8 +299,8 @@ export function writeBytes(
 
 /**
  * Writes the length of a message at `at`. The message consists of [at + 1 + wide, end) and of the out-of-line
- * values recorded since `held` was read. If the length needs a different number of bytes than `1 + wide`, the
- * content is moved together with its out-of-line values.
+ * values that were recorded since `held` was read. If the length needs a different number of bytes than `1 +
+ * wide`, the content is moved together with its out-of-line values.
  */
 export function closeLength(writer: Writer, at: number, held: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128 || writer.held !== held) return closeWide(writer, at, held, end, wide);

@@ -1,7 +1,7 @@
 /**
  * Encodes messages before a gRPC server asks for them, so that encoding errors appear where they can be
- * handled. The adapters for gRPC servers store the encodings. The serializers of the same definition read
- * them, which servers call with the same object soon afterwards.
+ * handled. The adapters for gRPC servers store the encodings. A gRPC server soon afterwards calls the
+ * serializers of the same definition with the same object, and they return the stored encodings.
  */
 import type { MessageType } from '../types.ts';
 

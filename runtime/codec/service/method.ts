@@ -18,7 +18,7 @@ export interface TsProtoMessageType<T, Init> {
   fromPartial(message: Init): T;
 }
 
-/** Node's Buffer, which TypeScript does not know where Node's types are not installed. */
+/** Node's Buffer. Where Node's types are not installed, TypeScript does not know it. */
 type NodeBuffer = typeof globalThis extends { Buffer: { alloc(size: number): infer B } } ? B : Uint8Array;
 
 function tsProto<T, Init>(type: MessageType<T, Init>): TsProtoMessageType<T, Init> {

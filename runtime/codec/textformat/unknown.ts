@@ -13,7 +13,7 @@ export interface UnknownField {
   readonly value: string | readonly UnknownField[];
 }
 
-/** Depth limit for bytes that only look like a message. Deeper ones are shown as bytes. */
+/** Depth limit for bytes that only look like a message. Bytes at a greater depth are shown as bytes. */
 const guessDepth = 10;
 
 /** Throws CodecError for malformed bytes. */

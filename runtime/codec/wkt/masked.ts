@@ -1,6 +1,6 @@
 /**
- * Applies field masks, by the rules of field_mask.proto and of protobuf's FieldMaskUtil: copies the fields of
- * a message that a mask names, or updates only those. Applications use it.
+ * Applies field masks by the rules of field_mask.proto and of protobuf's FieldMaskUtil. It either copies the
+ * fields that a mask names, or updates only those fields. Applications use it.
  */
 import { CodecError } from '../error.ts';
 import { type Field, fieldsOf, fieldValue, zeroOf } from '../fields.ts';
@@ -21,11 +21,14 @@ export interface MaskMergeOptions {
    * false.
    */
   readonly replaceMessages?: boolean | undefined;
-  /** Lists and maps replace the old ones. Otherwise lists are appended and maps merged. Default false. */
+  /**
+   * Lists and maps replace the old lists and maps. Otherwise lists are appended and maps merged. Default
+   * false.
+   */
   readonly replaceLists?: boolean | undefined;
 }
 
-/** A field of the mask: the whole field, or some of the fields inside it. */
+/** A field of the mask: either the whole field, or some of the fields inside it. */
 interface Node {
   readonly field: Field;
   inside: Map<string, Node> | undefined;
@@ -59,7 +62,7 @@ function addPath(type: AnyType, path: string, root: Map<string, Node>): void {
       refuse(type, path, `${message.typeName}.${name} is ${what}, which only the last part of a path may be`);
     }
     message = field.message;
-    // The whole field is in the mask already; the rest of the path is still checked.
+    // The mask already has the whole field; the rest of the path is still checked.
     nodes = node.inside ?? new Map();
   }
 }
@@ -119,7 +122,7 @@ function clear(field: Field, target: Mutable): void {
       target[field.key] = newMap();
       return;
     case 'oneof':
-      // If another field of the oneof is set, it stays.
+      // Another field of the oneof that is set stays as it is.
       if (fieldValue(target, field) !== undefined) target[field.oneof as string] = { case: undefined };
       return;
     case 'optional':

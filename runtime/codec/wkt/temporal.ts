@@ -60,7 +60,7 @@ export function timestampFromTemporal(instant: InstantLike): Timestamp {
 }
 
 /**
- * Uses the runtime's Temporal, or the given one. Throws RangeError for values outside a Timestamp's range,
+ * Uses the given Temporal, or that of the runtime. Throws RangeError for values outside a Timestamp's range,
  * and TypeError when Temporal is missing.
  */
 export function timestampToTemporal(timestamp: Timestamp): GlobalInstant;

@@ -5,7 +5,7 @@
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';
 import { checkedTimestamp, joinNanos, second, splitMs } from './seconds.ts';
 
-/** Throws RangeError for an invalid Date, and for one outside the years 1 to 9999. */
+/** Throws RangeError for an invalid Date, and for a Date outside the years 1 to 9999. */
 export function timestampFromDate(date: Date): Timestamp {
   return timestampFromMs(date.getTime());
 }

@@ -1,8 +1,8 @@
 /**
  * Channel binding: proves that a queue pair belongs to the peer of its handshake. The proofs use a key that
- * only the two ends of the sideband connection have. They cover role, fabric, both addresses (which contain
- * numbers and tokens of the queue pairs) and every byte of hello and welcome. Both handshakes use this file,
- * which sends nothing itself.
+ * only the two ends of the sideband connection have. The proofs cover the role, the fabric, both addresses
+ * (which contain numbers and tokens of the queue pairs) and every byte of hello and welcome. Both handshakes
+ * use this file, which sends nothing itself.
  */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Duplex } from 'node:stream';
@@ -53,8 +53,8 @@ export interface BindingOffer {
   /** Feature bits for hello or welcome. */
   readonly features: number;
   /**
-   * This side's share of the key, sent in the same frame. Set only on connections that are private without
-   * TLS.
+   * This side's share of the key, which is sent in the same frame. Set only on connections that are private
+   * without TLS.
    */
   readonly secret?: Uint8Array;
   /**
@@ -205,7 +205,7 @@ type Opening = Pick<Hello | Welcome, 'features' | 'secret'>;
 
 /**
  * Returns whether queue pairs will be bound. Throws over TLS when one side lacks the feature `bound`. Every
- * implementation with TLS has this feature, so the bit must have been removed on the way.
+ * implementation with TLS has this feature, so somebody has removed the bit on the way.
  */
 export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): boolean {
   const both = (one.features & other.features & feature.bound) !== 0;

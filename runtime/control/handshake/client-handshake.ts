@@ -116,7 +116,7 @@ export class ClientHandshake {
     }
     throw unavailable(
       this.#reasons.tried
-        ? `the control connection was made, but none for data: no fabric connects (${this.#reasons})`
+        ? `the sideband connection was made, but none for data: no fabric connects (${this.#reasons})`
         : `no fabric in common (${this.#reasons})`,
     );
   }
@@ -255,15 +255,15 @@ export class ClientHandshake {
     if (attempt !== undefined)
       checkProof(answer.proof, attempt.attached(client, answer.address), 'the queue pair of the server');
     const words = attempt?.setupWords('client', client, answer.address);
-    link.awaits = `the control connection was made, but none for data (${fabric})`;
+    link.awaits = `the sideband connection was made, but none for data (${fabric})`;
     const { through } = this.#side;
     const why = await link.whileOpen(
       context.sessions.connect(target.session, answer.address, through, words),
     );
     link.awaits = undefined;
     if (why === '') return '';
-    // The server may have sent a refusal and ended its queue pair. Read that frame first, because it has the
-    // actual reason.
+    // The server may have sent a refusal and then ended its queue pair. That frame is read first, because it
+    // contains the actual reason.
     await setImmediate();
     if (link.refusal !== undefined) throw refused(link.refusal);
     link.send({ type: 'unreachable', reason: controlText(why) });

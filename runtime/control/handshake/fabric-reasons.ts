@@ -71,11 +71,11 @@ export class FabricReasons {
     this.#side.log(() => this.#choice(peer, fabric, context, session), this.tried);
   }
 
-  /** Returns why each of the other fabrics was not chosen. */
+  /** Returns the reason for each fabric that was not chosen. */
   others(chosen: FabricName): FabricReason[] {
     return (
       fabricNames
-        // Do not mention a second way to the same memory when the first one was chosen.
+        // A second way to the same memory is not mentioned when the first way was chosen.
         .filter((name) => name !== chosen && !isSecondWay(name, chosen))
         .map((name) => ({ name, reason: this.#reasons.get(name) ?? this.#untried(name, chosen) }))
     );

@@ -1,12 +1,12 @@
 /**
  * Limits concurrent handshakes. When all slots are in use, further handshakes queue in order. While
- * handshakes wait, a handshake whose peer has been silent for a moment yields its slot to the next one and
- * goes on without a slot. Such a handshake is evicted only when many handshakes have yielded and its peer has
- * been silent for long. Handshakes with the least progress are evicted first: a client far away makes some
- * progress, unlike the many unauthenticated peers that only send a hello. Handshakes from suspect addresses
- * (suspects.ts) wait behind the others. A client that would wait too long is told when to retry. The
- * retry-after times are spaced at the rate at which slots have recently become free, so that clients return
- * as fast as they can be served. Used by servers and worker groups.
+ * handshakes wait, a handshake whose peer has been silent for a moment yields its slot to the next handshake
+ * and continues without a slot. Such a handshake is evicted only when many handshakes have yielded and its
+ * peer has been silent for long. Handshakes with the least progress are evicted first. A client far away
+ * makes some progress, unlike the many unauthenticated peers that only send a hello. Handshakes from suspect
+ * addresses (suspects.ts) wait behind the others. A client that would wait too long is told when to retry.
+ * The retry-after times are spaced at the rate at which slots have recently become free, so that clients
+ * return as fast as they can be served. Used by servers and worker groups.
  */
 import { clockMs } from '../../clock.ts';
 import { comeAgainIn } from '../../core/errors/pushback.ts';
@@ -23,15 +23,15 @@ import { RankedQueue } from './ranked-queue.ts';
 import { suspectRanks } from './suspects.ts';
 
 /**
- * Factor by which retry-after times are handed out faster than slots become free, so that a server that
- * becomes faster has enough to do.
+ * Factor by which clients get earlier retry-after times than the rate of free slots allows, so that a server
+ * that becomes faster has enough to do.
  */
 const hurry = 1.25;
 
 export interface HandshakeLimiterOwner<T> {
   /**
-   * Returns how long the server has waited for this peer, in milliseconds per round trip that the peer's next
-   * message takes. Returns 0 while the peer waits for the server.
+   * Returns how long the server has waited for this peer: the time in milliseconds, divided by the round
+   * trips that the peer's next message takes. Returns 0 while the peer waits for the server.
    */
   awaitedMs(one: T): number;
   /** Returns the number of handshake steps that the peer has completed. */
@@ -193,8 +193,8 @@ export class HandshakeLimiter<T> {
     const waitMs = before / perMs;
     const nowMs = clockMs();
     const nextMs = Math.max(this.#retryAtMs[rank]!, nowMs + waitMs) + this.#apartMs;
-    // Start again at the current time when the limit is reached, because peers that never return must not
-    // push the times of others far into the future.
+    // The times start again at the current time when the limit is reached. Otherwise peers that never return
+    // would push the times of others far into the future.
     this.#retryAtMs[rank] = nextMs - nowMs > retryAfterMsMax ? nowMs : nextMs;
     const retryMs = Math.ceil(Math.min(nextMs - nowMs, retryAfterMsMax));
     return new RpcError(
@@ -205,19 +205,20 @@ export class HandshakeLimiter<T> {
   }
 
   /**
-   * Makes slots free when handshakes wait. `read` says that everything that has arrived by now has been read.
+   * Makes slots free when handshakes wait. `read` is set when everything that has arrived by now has been
+   * read.
    */
   #makeRoom(read: boolean): void {
     this.#timer = undefined;
     while (this.#waiting.size() > 0) {
-      // Wait longer before making room for suspects, because most of their handshakes fail and each handshake
+      // Suspects wait longer before they get room, because most of their handshakes fail and each handshake
       // takes time from the others.
       const yieldMs = this.#waiting.size(0) > 0 ? handshakeYieldMs : handshakeStallMs;
       const quiet = this.#silent([this.#served]);
       const ripe = quiet.filter(({ ms }) => ms >= yieldMs);
       if (ripe.length > 0 && !read) {
-        // Read the sockets first. Timers run before sockets are read, so this thread may have been busy all
-        // that time, and a peer's answer may have arrived already.
+        // Read the sockets first. Timers run before sockets are read. This thread may have been busy all that
+        // time, and a peer's answer may have arrived already.
         this.#reading = true;
         setImmediate(() => {
           this.#reading = false;

@@ -100,7 +100,7 @@ export class Handshakes {
   }
 
   /**
-   * Does what `enter` does, but is called when the client has begun TLS, which costs the server a signature.
+   * Does the same as `enter`, when the client has begun TLS, which costs the server a signature.
    */
   enterTls(link: Link): Promise<void> | undefined {
     this.#silent.delete(link);
@@ -119,7 +119,7 @@ export class Handshakes {
 
   /**
    * Resolves with the result of `authenticate` when the handshake may continue. Rejects with the error of
-   * `authenticate`, and when the handshake has ended by then.
+   * `authenticate`. Also rejects when the handshake has ended in the meantime.
    */
   async whileAsked<T>(link: Link, answer: Promise<T>): Promise<T> {
     this.#limiter.leave(link);
@@ -173,8 +173,8 @@ export class Handshakes {
 
   /**
    * Evicts one of the handshakes that `of` selects and whose peer has been silent for a moment. Called when
-   * another handshake needs what these handshakes hold. Returns the evicted handshake, or undefined when
-   * there is no such handshake.
+   * another handshake needs the slots or memory of these handshakes. Returns the evicted handshake, or
+   * undefined when there is no such handshake.
    */
   evictSilent(of: (link: Link, address: string) => boolean): Link | undefined {
     const picks = (link: Link): boolean =>
@@ -218,8 +218,9 @@ export class Handshakes {
   }
 
   /**
-   * Refuses a handshake whose time is over. Timers run before sockets are read, and this thread may have been
-   * busy all that time, so the sockets are read first. A client whose next step is found then gets more time.
+   * Refuses a handshake whose time limit has passed. Timers run before sockets are read, and this thread may
+   * have been busy all that time, so the sockets are read first. A client whose next step is found in this
+   * way gets more time.
    */
   #expire(link: Link): void {
     const { steps } = link;

@@ -1,5 +1,5 @@
 /**
- * Determines from the hello and the connection which fabrics a server can try with a client, and why it
+ * Determines which fabrics a server can try with a client, from the hello and the connection, and why it
  * cannot try the others. Used by server-handshake.ts.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';
@@ -30,8 +30,8 @@ function whyNot(name: FabricName, { host, version }: FabricOffer, refusals: Hand
 }
 
 /**
- * Returns why the client did not offer a fabric. The reason is that the fabric is impossible over this
- * connection, or else that the client decided not to offer it.
+ * Returns why the client did not offer a fabric. The reason is either that the fabric is impossible over this
+ * connection, or that the client decided not to offer it.
  */
 function notOffered(name: FabricName, refusals: HandoffRefusals): string {
   const { dials, hasDevice } = fabricRow(name);

@@ -78,9 +78,9 @@ function message(error: unknown): string {
 }
 
 /**
- * Returns the text for a client to whose queue pair the server could not connect. The text does not contain
- * the reason, because the client has named files and processes of this machine and must learn nothing about
- * them. The log contains the reason.
+ * Returns the text for a client with whose queue pair the server could not connect. The text does not contain
+ * the reason. The client has named files and processes of this machine, and must learn nothing about them.
+ * The log contains the reason.
  */
 function notReached(fabric: FabricName): string {
   return fabricRow(fabric).reach === 'host'
@@ -100,8 +100,8 @@ export class NotConnected extends Error {
 }
 
 /**
- * Returns whether the server has refused the client. A connection that only ends, such as the connection of a
- * probe, is no refusal.
+ * Returns whether the server has refused the client. A connection that only ends, such as that of a probe, is
+ * not a refusal.
  */
 export function isRefusal(error: unknown): boolean {
   return error instanceof NotConnected || (error instanceof RpcError && error.code !== Status.UNAVAILABLE);
@@ -293,7 +293,7 @@ export class ServerHandshake {
    */
   async #connect(agreed: Agreed, number: number): Promise<Prepared | undefined> {
     const attach = await this.#receive('attach').catch((error: unknown) => {
-      // A client without another device to try ends the connection here.
+      // A client that has no other device to try ends the connection here.
       if (number >= agreed.fabrics.length) throw new NotConnected(this.#told, this.#reasons);
       throw error;
     });
@@ -325,7 +325,7 @@ export class ServerHandshake {
       this.#skip(fabric, why, notReached(fabric));
       return undefined;
     }
-    // Attach the owner first, because the client may send its first request with or before `ready`.
+    // The owner is attached first, because the client may send its first request with or before `ready`.
     try {
       const second = this.#second(agreed, fabric, side);
       this.#owner.attach(prepared, agreed.hello, second, this.#memory(agreed, fabric, side));

@@ -22,10 +22,10 @@ import type { Protected, Protection, SecurityLevel } from '../security-level.ts'
 import type { OnStep } from './connection-steps.ts';
 
 export interface LocalSide {
-  /** `client` when this side makes the calls, `server` when the peer makes them. */
+  /** `client` when this side makes the calls, `server` when the peer makes the calls. */
   readonly role: 'client' | 'server';
   /**
-   * Whether this side's queue pairs are the active ones, which ask for the connection. Default: true for a
+   * Whether this side's queue pairs are the active ones, which start the connection. Default: true for a
    * client.
    */
   readonly active?: boolean;
@@ -39,8 +39,8 @@ export interface LocalSide {
   /** How the verbs fabric chooses its device and connects. */
   readonly verbs: VerbsOptions;
   /**
-   * Address of this end of the sideband. The verbs fabric uses the device and the GID with this address, if
-   * the options do not name them.
+   * Address of this end of the sideband connection. The verbs fabric uses the device and the GID with this
+   * address, if the options do not name them.
    */
   readonly address?: string;
   /**

@@ -1,7 +1,7 @@
 /**
  * A session that the server creates speculatively while it waits for the client of a handshake. The session
  * is then ready when the client asks for it. The server does this only while no other handshake is in
- * progress. Otherwise the server would delay other work, and many clients that only send a hello would occupy
+ * progress. Otherwise the server would delay other work, and many clients that send only a hello would occupy
  * sessions. Used by server-handshake.ts.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';

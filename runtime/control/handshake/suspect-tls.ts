@@ -1,9 +1,9 @@
 /**
  * Lets TLS with suspect addresses (suspects.ts) begin at a limited rate. A TLS handshake costs the server a
  * signature as soon as it begins, even when its peer never answers. Therefore the slots of the limiter cannot
- * protect the server's thread: an address that connects again and again would use the whole time of the
- * thread, and clients of other addresses would not even be accepted. Addresses that are not suspect never
- * wait here. Used by servers and worker groups.
+ * protect the server's thread. An address that connects again and again would use all of the thread's time,
+ * and clients of other addresses would not even be accepted. Addresses that are not suspect never wait here.
+ * Used by servers and worker groups.
  */
 import { clockMs } from '../../clock.ts';
 import { suspectTlsApartMs } from '../../limits.ts';
@@ -62,7 +62,7 @@ export class SuspectTls<T> {
     this.#timer = undefined;
     const next = this.#waiting.next();
     if (next === undefined) return;
-    // The time is counted from now, because a busy thread must not make up for turns that it has missed.
+    // The time is counted from now, so that a busy thread does not make up for the starts that it has missed.
     this.#nextMs = clockMs() + suspectTlsApartMs;
     this.#timer = setTimeout(() => this.#giveNext(), suspectTlsApartMs).unref();
     next.waiter();

@@ -19,12 +19,12 @@ interface Suspect {
   endMs: number;
   /** The time at which the address was told to retry, or 0 when it was not told to retry. */
   retryAtMs: number;
-  /** True as long as no connection of the address has arrived too early, before `retryAtMs`. */
+  /** True as long as no connection of the address has arrived before `retryAtMs`. */
   isExpected: boolean;
 }
 
 export class Suspects {
-  /** Entries in the order of their deletion. */
+  /** Entries in the order in which they will be deleted. */
   readonly #suspects = new Map<string, Suspect>();
 
   /**

@@ -55,9 +55,10 @@ export class UnidentifiedSockets {
   });
 
   /**
-   * `then` receives each sideband connection with nothing read from it, and a TLS connection when its TLS
-   * handshake is complete. With `tls`, TCP connections must use TLS. `log` is called for each connection that
-   * ends before it reaches `then`; it gets a line, the address, and whether the connection was refused.
+   * `then` receives each sideband connection before anything was read from it. It receives a TLS connection
+   * when the TLS handshake is complete. With `tls`, TCP connections must use TLS. `log` is called for each
+   * connection that ends before it reaches `then`; it gets a line, the address, and whether the connection
+   * was refused.
    */
   constructor(
     then: (socket: Socket, peer: string) => void,
@@ -76,7 +77,7 @@ export class UnidentifiedSockets {
 
   /** Adds a connection. `peer` names its origin, for logs. */
   add(socket: Socket, peer: string): void {
-    // Read the address now, because a closed socket no longer has it.
+    // The address is read now, because a closed socket no longer has it.
     const { remoteAddress: address = '' } = socket;
     const begin = async (): Promise<void> => {
       await this.#securing.enter(link);

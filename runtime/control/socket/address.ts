@@ -1,5 +1,5 @@
 /**
- * The addresses that users type for the sideband socket: `host:port` or `unix:/path`. Used by server and
+ * The addresses that users type for the sideband connection: `host:port` or `unix:/path`. Used by server and
  * channel.
  */
 import { type AddressInfo, isIP, type Socket } from 'node:net';

@@ -95,7 +95,7 @@ async function openedSecure(
   signal: AbortSignal,
   onConnected?: () => void,
 ): Promise<Duplex> {
-  // Prepare TLS before dialling, because the preparation may call a function of the application, and the
+  // TLS is prepared before dialling, because the preparation may call a function of the application, and the
   // server must not wait for that function.
   const secure = await unlessAborted(tls.ready(), signal);
   signal.throwIfAborted();
@@ -114,8 +114,8 @@ export function socketDial(address: Address, tls?: TlsDial): Dial {
 
 /**
  * Repeats attempts while the listen queue of a unix socket is full, until the signal aborts them. For a unix
- * socket the system reports a full queue at once, whereas TCP retries by itself. With the repetition, an
- * overloaded listener does not make calls fail.
+ * socket, the system reports a full queue at once, whereas TCP retries by itself. Because of the repetition,
+ * an overloaded listener does not make calls fail.
  */
 export function patient(dial: Dial): Dial {
   return async (signal, onConnected) => {

@@ -1,7 +1,7 @@
 /**
  * Hands over the data connections of the fabrics tcp and shm-fd to native code. They arrive at the same
- * address as sideband connections, because proxies, tunnels and Kubernetes services pass on only that
- * address, and other containers can reach only that address. The first bytes of a connection show its kind
+ * address as sideband connections. Proxies, tunnels and Kubernetes services pass on only that address, and
+ * other containers can reach only that address. The first bytes of a connection show its kind
  * (docs/wire/fabrics.md §9). Used by a server's links.
  */
 import { Socket } from 'node:net';
@@ -30,8 +30,8 @@ export function descriptorOf(duplex: Duplex): number | undefined {
 }
 
 /**
- * For each kind of dialling (fabrics.ts): why the client of a connection cannot use fabrics that dial this
- * way, or '' when it can.
+ * For each kind of dialling (fabrics.ts): why the client of a connection cannot use fabrics that dial in this
+ * way, or '' when it can use them.
  */
 export type HandoffRefusals = Readonly<Record<FabricRow['dials'], string>>;
 
@@ -65,8 +65,8 @@ export interface Handoff {
    */
   secure?(duplex: Duplex): Promise<Duplex>;
   /**
-   * Takes a connection that begins with a frame (within TLS, if TLS is used), with nothing read from it. When
-   * this function is absent, the link reads the frames itself.
+   * Takes a connection that begins with a frame (within TLS, if TLS is used), before anything was read from
+   * it. When this function is absent, the link reads the frames itself.
    */
   passOn?(duplex: Duplex): void;
 }

@@ -56,7 +56,7 @@ export class Listener {
     const server = this.#made(address);
     this.#server = server;
     try {
-      // Listen in the root context, because the connections do not belong to the caller of this function.
+      // Listens in the root context, because the connections do not belong to the caller of this function.
       await inRoot(this.#bind, this, server, address);
     } catch (error) {
       this.#release();
@@ -76,8 +76,8 @@ export class Listener {
     if (address.kind === 'tcp') {
       const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
       return createServer(keepAlive, (socket) => {
-        // Close a connection that was reset before it was accepted. Such a connection no longer has an
-        // address, so it would be treated as a unix socket, for which TLS and the limits per address do not
+        // A connection that was reset before it was accepted is closed. Such a connection no longer has an
+        // address. It would be treated as a unix socket, for which TLS and the limits per address do not
         // apply.
         if (socket.remoteAddress === undefined) socket.destroy();
         else this.#onConnection(socket);
@@ -96,7 +96,7 @@ export class Listener {
     } else {
       const listenAt = async (path: string): Promise<void> => {
         await listenOn(server, { path, backlog: listenBacklog });
-        // Guard the socket before it gets its public path.
+        // The socket refuses descriptors from here on, before it gets its public path.
         guardListener(path);
       };
       this.#path = await UnixPath.take(address.path, listenAt, this.#file);
@@ -110,7 +110,7 @@ export class Listener {
   }
 
   #release(): void {
-    // Remove the path first, because a client that finds the path must find a listening socket.
+    // The path is removed first, because a client that finds the path must also find a listening socket.
     this.#path?.release();
     this.#path = undefined;
     if (this.#server?.listening === true) this.#server.close();

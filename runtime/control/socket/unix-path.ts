@@ -112,8 +112,8 @@ function lock(path: string): FileLock {
 
 /**
  * Returns whether a socket is bound at the path, according to the text of /proc/net/unix. It distinguishes an
- * abandoned socket from a bound socket whose owner does not listen yet, because both refuse connections. A
- * relative path in the table counts as `path` when the file name is the same.
+ * abandoned socket from a bound socket whose owner does not listen yet. Both refuse connections. A relative
+ * path in the table counts as `path` when the file name is the same.
  */
 export function isBound(path: string, table: string): boolean {
   const whole = resolve(path);
@@ -248,9 +248,9 @@ export class UnixPath {
 
   /**
    * Takes the path for a new socket. `listenAt` must listen on the temporary path that it is given. The path
-   * is temporary because closing a socket removes the file at the path to which the socket was bound, and
-   * that file could by then be another server's socket. Throws an error with the reason and the code
-   * EADDRINUSE or another code. All files are then as before.
+   * is temporary, because closing a socket removes the file at the path to which the socket was bound, and by
+   * then that file could be another server's socket. Throws an error with the reason and the code EADDRINUSE
+   * or another code. All files are then as before.
    */
   static async take(
     path: string,

@@ -28,7 +28,7 @@ export function mustRelay(): boolean {
 export function guardListener(path: string): void {
   const native = loadNative();
   if (!native.refusesRights || native.guardListener(basename(path))) return;
-  // The socket may belong to the main process of `node:cluster`, for example.
+  // For example, the socket may belong to the main process of `node:cluster`.
   processWarning(
     'a unix socket of this server belongs to another process: a client that sends file descriptors on it can block the event loop (SECURITY.md)',
   );
@@ -52,10 +52,10 @@ const socketOf = (fd: number): Socket => new Socket({ fd, readable: true, writab
  */
 export function relayed(socket: Socket): Socket | undefined {
   const fd = descriptorOf(socket);
-  // Keep the peer's identity, because the peer of the relayed socket is this process itself.
+  // The peer's identity is kept, because the peer of the relayed socket is this process itself.
   const verified = verifiedOf(socket);
   const end = fd === undefined ? -1 : loadNative().relayBytes(fd);
-  // Close this socket, because the relay has a duplicate of the connection.
+  // This socket is closed, because the relay has a duplicate of the connection.
   socket.destroy();
   if (end < 0) return undefined;
   const safe = socketOf(end);
@@ -73,7 +73,7 @@ export function dialUnix(path: string): Socket | undefined {
   const fd = native.dialUnix(path, !native.refusesRights);
   if (fd < 0) throw failed(fd, path);
   const socket = socketOf(fd);
-  // The other end of a relayed socket is this process, so the kernel cannot say who the server is.
+  // The other end of a relayed socket is this process, so the kernel cannot tell who the server is.
   if (!native.refusesRights) vouch(socket, { transport: 'unix' });
   return socket;
 }

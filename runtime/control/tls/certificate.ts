@@ -41,9 +41,9 @@ type Names = Pick<X509Certificate, 'subject' | 'subjectAltName' | 'ca'>;
 
 /**
  * The certificate of the other end in the form that TLS has parsed. An X509Certificate takes eight times as
- * long to create. Moreover getPeerX509Certificate() leaks memory in Node 20, which never frees the
- * intermediate certificates that were sent with the certificate. An X509Certificate is therefore created only
- * when it is needed.
+ * long to create. Moreover, getPeerX509Certificate() leaks memory in Node 20: it never frees the intermediate
+ * certificates that were sent with the certificate. An X509Certificate is therefore created only when it is
+ * needed.
  */
 export class SeenCertificate implements Names {
   readonly #seen: PeerCertificate;
@@ -77,10 +77,11 @@ export class SeenCertificate implements Names {
 }
 
 /**
- * Returns the URI in the certificate, else `dns:NAME` of the first name, else `subject:CN=…`, else
- * `ip:ADDRESS` of the first address. Returns undefined when the identity is ambiguous or invalid. This is the
- * case for several URIs, a URI that looks like another kind of identity, a SPIFFE id that violates its
- * standard or is in the certificate of an authority, unreadable names, and control characters.
+ * Returns the URI in the certificate. Without a URI it returns `dns:NAME` of the first name, else
+ * `subject:CN=…`, else `ip:ADDRESS` of the first address. Returns undefined when the identity is ambiguous or
+ * invalid. There are five such cases: several URIs, a URI that looks like another kind of identity, a SPIFFE
+ * id that violates its standard or is in the certificate of an authority, unreadable names, and control
+ * characters.
  */
 export function identityOf(certificate: Names): string | undefined {
   const found = nameIn(certificate);
@@ -122,7 +123,7 @@ function shownBy(certificate: SeenCertificate): string {
 
 const verdicts = new WeakMap<object, Verified>();
 
-/** Records what is known about the other end of a connection. */
+/** Stores what is known about the other end of a connection. */
 export function vouch(duplex: object, verified: Verified): void {
   verdicts.set(duplex, verified);
 }
@@ -167,7 +168,7 @@ export function certified(socket: TLSSocket, required: boolean, check?: Check): 
   }
   if (!required) return { transport: 'tls' };
   if (certificate === undefined) return { transport: 'tls', refused: 'no certificate' };
-  // Node stores OpenSSL's code here, contrary to its type.
+  // Node stores OpenSSL's code in this property, contrary to its type.
   const code = String(socket.authorizationError);
   // The revocation list is outdated or belongs to another authority, so it cannot verify any certificate.
   const unchecked = /(^|_)CRL(_|$)/.test(code);

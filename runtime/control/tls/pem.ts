@@ -17,7 +17,7 @@ export interface PemOptions {
 }
 type Name = Exclude<keyof PemOptions, 'passphrase'>;
 
-/** Returns the text by which errors name an option: its name, perhaps with the file that it was read from. */
+/** Returns the name of an option for errors, if known with the file from which the option was read. */
 export type Called = (name: Name) => string;
 
 export const bufferOf = (pem: Pem): string | Buffer =>
@@ -40,8 +40,8 @@ const wanted: Readonly<Record<Name, (typeof kinds)[number][0]>> = {
 
 const kindOf = (label: string): string => kinds.find(([, labels]) => labels.test(label))?.[0] ?? label;
 /**
- * Returns whether a text looks like a path instead of PEM. The error can say so, but must not contain the
- * text itself, which may be a key.
+ * Returns whether a text looks like a path instead of PEM. The error can mention that, but must not contain
+ * the text itself, which may be a key.
  */
 const isPathLike = (text: string): boolean => /^[^\n]{1,4096}$/.test(text) && /[/\\]|\.\w+$/.test(text);
 

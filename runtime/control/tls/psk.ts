@@ -1,7 +1,7 @@
 /**
  * Pre-shared keys instead of certificates: the external PSKs of TLS 1.3 (RFC 8446). They are combined with an
- * ephemeral key exchange, so that a key that leaks later does not reveal earlier traffic. Used by both sides
- * of TLS. No error text contains a key.
+ * ephemeral key exchange, so that a key that becomes known later does not reveal earlier traffic. Used by
+ * both sides of TLS. No error text contains a key.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -95,7 +95,8 @@ export class PskServer {
   }
 
   /**
-   * Returns a text for the log that says which key a refused client has used, or '' when it has used no key.
+   * Returns a text for the log with the name of the key that a refused client has used, or '' when it has
+   * used no key.
    */
   shownBy(socket: TLSSocket): string {
     const name = this.#names.get(socket);

@@ -59,7 +59,7 @@ function guardedCheck(check: CheckServer): CheckServer {
   };
 }
 
-/** Returns a hint when the requested identity differs from the found identity only in how it is written. */
+/** Returns a hint when the requested identity and the found identity differ only in their spelling. */
 function prefixHint(found: string, asked: readonly string[]): string {
   const [, prefix, name] = /^(dns|ip|subject):(.+)$/.exec(found) ?? [];
   if (name !== undefined && asked.includes(name)) return `; write '${found}' with the prefix ${prefix}:`;
@@ -116,8 +116,8 @@ function withoutAuthorities(socket: TLSSocket): void {
 /** The codes with which OpenSSL and Node report an answer that is not TLS. */
 const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO']);
 /**
- * The error text when the server has ended the connection. The reason is unknown; for example, the server may
- * have no usable certificate.
+ * The error text when the server has ended the connection. The reason is unknown: the server may, for
+ * example, have no usable certificate.
  */
 const endedText = 'the server ended the connection in the TLS handshake; the log of the server may say why';
 /**
@@ -209,7 +209,7 @@ function setsOf(source: TlsSource<ChannelTls>): Sets {
   const known = shared.get(source);
   if (known !== undefined) return known;
   const sets: Sets = new TlsSets('createChannel: tls', source, channelTlsRules, madeOf);
-  // Objects are not cached, because the application may change them before the next channel is created.
+  // Objects are not cached, because the application may change them before it creates the next channel.
   if (typeof source === 'function') shared.set(source, sets);
   return sets;
 }
@@ -265,12 +265,12 @@ export class TlsDial {
     signal: AbortSignal,
     onConnected?: () => void,
   ): Promise<TLSSocket> {
-    // When the host is an address of a server that has a name, verify the certificate against the name.
+    // When the host is an address of a server that has a name, the certificate is verified against the name.
     const name = options.servername || this.#servername || host;
     const check = checkOf(options) ?? checkServerIdentity;
     const psk = made instanceof PskClient ? made : undefined;
     return new Promise((resolve, reject) => {
-      // Let TLS connect by itself, because TLS on a connected socket would create all objects of a socket
+      // TLS connects by itself here, because TLS on a connected socket would create all objects of a socket
       // twice.
       const secured = connect({
         host,

@@ -118,7 +118,7 @@ export type Checked<T extends TlsMaterial> = Readonly<Omit<T, 'identity'>> & {
   readonly identity?: readonly string[];
 };
 
-/** One checked set of options, and the object that was made of it. */
+/** One checked set of options, with the object that was made from it. */
 export interface TlsSet<T extends TlsMaterial, Made> {
   readonly options: Checked<T>;
   readonly made: Made;
@@ -127,12 +127,12 @@ export interface TlsSet<T extends TlsMaterial, Made> {
 /** The state of files that have changed. */
 interface FilesState {
   /**
-   * Why the files cannot be used, or '' when they can be used. While they cannot be used, their earlier
-   * content is used.
+   * The reason why the files cannot be used, or '' when they can be used. While they cannot be used, their
+   * earlier content is used.
    */
   trouble: string;
   /**
-   * The options that do not come from files. `psk` says whether one of the files contains pre-shared keys.
+   * The options that do not come from files. `psk` is true when one of the files contains pre-shared keys.
    * Both are known before the files are read.
    */
   readonly more: object;
@@ -194,8 +194,8 @@ export class TlsSets<T extends TlsMaterial, Made> {
       given = await source();
     } catch (error) {
       const text = `${this.#what}: ${textOf(error)}`;
-      // A function other than tlsFiles() may depend on a service that is unavailable for a moment, so its
-      // errors can be retried.
+      // A function other than tlsFiles() may depend on a service that is unavailable for a moment, so calls
+      // that meet its errors can be retried.
       throw ofFiles.has(source) ? new UnusableTls(text, { cause: error }) : new Error(text, { cause: error });
     }
     this.#tell(warn);
@@ -222,8 +222,8 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 
   /**
-   * Throws for invalid options beside the files. A channel would otherwise notice them only with its first
-   * connection.
+   * Throws for invalid options beside the files. Otherwise a channel would notice such errors only with its
+   * first connection.
    */
   #checkBesideFiles(): void {
     const files = ofFiles.get(this.#source);
@@ -313,7 +313,7 @@ export function tlsFiles<T extends object = object>(files: TlsFiles, more?: T): 
       now = entries.map(([name, path]) => stampOf(name, path)).join();
       if (last !== undefined && now === stamps) return last;
       const read = Object.fromEntries(entries.map(([name, path]) => [name, readAs(name, path)])) as ReadTls;
-      // The check needs the other options too, for example a passphrase.
+      // The check also needs the other options, for example a passphrase.
       checkFiles(files, { ...more, ...read });
       last = { ...more, ...read } as ReadTls & T;
       state.trouble = '';
@@ -342,7 +342,8 @@ function checkPaths(files: TlsFiles): void {
       );
   checkNames('tlsFiles', files, names);
   for (const [name, path] of Object.entries(files)) {
-    // Throw this error, because an error of the file system would contain the whole text, which may be a key.
+    // This error is thrown because an error of the file system would contain the whole text, which may be a
+    // key.
     if (typeof path !== 'string' || path.includes('-----BEGIN '))
       throw new TypeError(`tlsFiles: ${name}: takes the path of a file`);
   }

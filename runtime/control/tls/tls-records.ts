@@ -1,12 +1,12 @@
 /**
  * Distinguishes TLS from frames by the first bytes of a connection. It also has the error texts for a side
- * that expected frames and received TLS, or the reverse. Used by links and by worker groups.
+ * that expected frames and received TLS, and for the opposite case. Used by links and by worker groups.
  */
 import { controlFrameBytes } from '../../limits.ts';
 
 /**
- * Returns whether four bytes are the beginning of a TLS record (a handshake of version 3.x). `length` is
- * their value when they are read as a frame's length. Frames are always shorter.
+ * Returns whether four bytes are the beginning of a TLS record (a handshake of version 3.x). `length` is the
+ * value of these bytes when they are read as a frame's length. Frames are always shorter.
  */
 export function isTls(length: number): boolean {
   return (length & 0xffff) === 0x0316 && length > controlFrameBytes;

@@ -94,7 +94,7 @@ export class TlsAcceptor {
     this.#isReady = true;
   }
 
-  /** Why every client must reject the server's certificate, or '' when no such reason is known. */
+  /** The reason why every client must reject the server's certificate, or '' when no such reason is known. */
   get certTrouble(): string {
     return troubleOf(this.#sets.newest?.options.cert);
   }
@@ -123,7 +123,7 @@ export class TlsAcceptor {
       }
       const place = placeOf(socket);
       const closed = (): void => {
-        // A new connection may have the same addresses by now, so check before deleting.
+        // By now a new connection may have the same addresses, so the entry is checked before it is deleted.
         if (this.#waiting.get(place) === waiting) this.#waiting.delete(place);
         reject(new Error(tlsClosed));
       };
@@ -175,8 +175,8 @@ export class TlsAcceptor {
       // Untrusted certificates are accepted here. Such clients are refused later by a frame that says why.
       requestCert,
       rejectUnauthorized: false,
-      // Sessions are not resumed, so that the certificate is checked for each connection. It may have been
-      // revoked.
+      // Sessions are not resumed, so that the certificate is checked for each connection. The certificate may
+      // have been revoked in the meantime.
       secureOptions: constants.SSL_OP_NO_TICKET,
     });
     return this.#serving(server, (secured) =>
@@ -233,9 +233,9 @@ export class TlsAcceptor {
 }
 
 /**
- * Returns the handoff of a server's links. It takes the data connections of sessions and, if the server uses
- * TLS, connections with TLS. `turn` returns a promise that resolves when a TLS handshake may begin, or
- * undefined when the handshake may begin now.
+ * Returns the handoff of a server's links. The handoff takes the data connections of sessions and, if the
+ * server uses TLS, connections with TLS. `turn` returns a promise that resolves when a TLS handshake may
+ * begin, or undefined when the handshake may begin now.
  */
 export function handoffOf(
   duplex: Duplex,

@@ -7,9 +7,9 @@ import { requestFault } from './failure.ts';
 import { RpcError } from './rpc-error.ts';
 
 /**
- * Resolves the promise that the caller of a call has. A failed call is resolved with a rejected promise, so
- * that a call need not keep a `reject` function too: each function that a call keeps costs every call a store
- * into old memory.
+ * Resolves the promise that the caller of a call has. A failed call is resolved with a rejected promise. A
+ * call therefore does not have to keep a `reject` function too: each function that a call keeps costs every
+ * call a store into old memory.
  */
 export type Resolve = (value: unknown) => void;
 
@@ -42,10 +42,10 @@ function withMoreFrames<T>(make: () => T): T {
 }
 
 /**
- * Captures the stack of the error here, because V8 adds the functions that await a call (`at async main`)
- * only to a stack that is captured while an async function settles the promise that they wait for. The place
- * where the error was made is an event, which has no caller. The promise of the call is resolved with the
- * promise of this function. This function must not end before V8 has linked the two promises, which takes two
+ * Captures the stack of the error here. V8 adds the functions that await a call (`at async main`) only to a
+ * stack that is captured while an async function settles the promise that they wait for. The place where the
+ * error was made is an event, which has no caller. The promise of the call is resolved with the promise of
+ * this function. This function must end only after V8 has linked the two promises, which takes two
  * microtasks.
  */
 async function callFailed(error: unknown): Promise<never> {
@@ -67,7 +67,7 @@ export function failCall(resolve: (failed: Promise<never>) => void, error: unkno
   resolve(callFailed(error));
 }
 
-// A reference to the original function, because calls must fail even when a test has replaced the global
+// A reference to the original function, because calls must also fail when a test has replaced the global
 // function by a fake timer.
 const soon = setImmediate;
 let late: (() => void)[] = [];
@@ -80,9 +80,9 @@ function settleLate(): void {
 
 /**
  * Calls `settle` in the next event-loop iteration. Calls that fail before they leave this process must be
- * settled this way. An application that repeats such a call in a loop would otherwise run microtasks only: no
- * timer would fire, no socket would be read, and the connection that the application waits for would never be
- * made.
+ * settled in this way. Otherwise an application that repeats such a call in a loop would run only microtasks.
+ * No timer would fire, no socket would be read, and the connection for which the application waits would
+ * never be made.
  */
 export function inNextTurn(settle: () => void): void {
   if (late.length === 0) soon(settleLate);
@@ -91,8 +91,8 @@ export function inNextTurn(settle: () => void): void {
 
 /**
  * Rejects a call from within the function that makes the call, so that the error's stack contains the callers
- * of that function. `waited` says that the call has been in a queue. The current stack then does not contain
- * the caller.
+ * of that function. `waited` is true when the call has been in a queue. The current stack then does not
+ * contain the caller.
  */
 export function refuseCall(resolve: Resolve, makeError: () => Error, waited = false): void {
   const error = withMoreFrames(makeError);

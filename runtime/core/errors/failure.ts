@@ -25,18 +25,28 @@ const codes: Readonly<Record<number, StatusCode>> = {
   [Reason.detached]: Status.INTERNAL,
 };
 
-const texts: Readonly<Record<number, string>> = {
+/** The options that limit the memory of this side. The error texts show their values. */
+export interface MemoryLimits {
+  readonly arenaBytes: number;
+  readonly mrCacheBytes: number;
+  /** Undefined when the size follows from the size of messages. */
+  readonly stagingBytes: number | undefined;
+}
+
+const inBrackets = (value: number | undefined): string => (value === undefined ? '' : ` (${value})`);
+
+const texts: Readonly<Record<number, string | ((limits?: MemoryLimits) => string)>> = {
   [Reason.sessionLost]: 'the connection was lost',
   [Reason.cancelled]: 'cancelled by the caller',
   [Reason.deadline]: 'the deadline passed',
-  [Reason.noMemory]:
-    'the arena has no room for the message: call release() on leases earlier, or raise arenaBytes in configure() on the side whose arena is full',
+  [Reason.noMemory]: (limits) =>
+    `the arena has no room for the message: call release() on leases earlier, or raise arenaBytes${inBrackets(limits?.arenaBytes)} in configure()`,
   [Reason.tooLarge]:
     'the message is larger than the receiver accepts: raise messageMaxBytes of the receiver, or send a smaller message',
-  [Reason.registration]:
-    'the memory of the message could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes in configure()',
-  [Reason.staging]:
-    'the message is larger than the staging memory through which messages are copied on a device without memory windows: raise stagingBytes in configure()',
+  [Reason.registration]: (limits) =>
+    `the memory of the message could not be registered: raise RLIMIT_MEMLOCK, or mrCacheBytes${inBrackets(limits?.mrCacheBytes)} in configure()`,
+  [Reason.staging]: (limits) =>
+    `the message is larger than the staging memory through which messages are copied on a device without memory windows: raise stagingBytes${inBrackets(limits?.stagingBytes)} in configure()`,
   [Reason.detached]:
     'an ArrayBuffer of the request was transferred or detached during the call: keep it until the call has ended, or pass a copy to the call',
 };
@@ -54,7 +64,7 @@ export function reasonOf(cause: unknown): number {
 
 /**
  * Returns the error of a call that ended on this side for a native reason. `method` is the path of the call,
- * and `detail` is further information.
+ * and `detail` is further information. `limits` are shown when the reason is a lack of memory.
  */
 export function failure(
   reason: number,
@@ -62,18 +72,20 @@ export function failure(
   processed: Processed,
   detail = '',
   cause?: unknown,
+  limits?: MemoryLimits,
 ): RpcError {
   const code = codes[reason] ?? Status.INTERNAL;
-  const text = texts[reason] ?? `unknown reason ${reason}`;
+  const known = texts[reason] ?? `unknown reason ${reason}`;
+  const text = typeof known === 'string' ? known : known(limits);
   return new RpcError(code, `${method}: ${text}${detail === '' ? '' : ` (${detail})`}`, { processed, cause });
 }
 
 /**
- * Does the same as `failure` for a reason that may mean that the system refused memory. The error then
- * contains the reason that the system gave.
+ * Does the same as `failure` for a call in `context`. When the system has refused memory, the error contains
+ * the reason that the system gave, and otherwise the limits of the context.
  */
 export function memoryFailure(
-  native: NativeContext,
+  context: { readonly native: NativeContext; readonly memoryLimits: MemoryLimits },
   reason: number,
   method: string,
   processed: Processed,
@@ -81,8 +93,8 @@ export function memoryFailure(
   cause?: unknown,
 ): RpcError {
   const wantsMemory = reason === Reason.noMemory || reason === Reason.registration;
-  const refusal = wantsMemory ? native.refusal() : '';
-  if (refusal === '') return failure(reason, method, processed, detail, cause);
+  const refusal = wantsMemory ? context.native.refusal() : '';
+  if (refusal === '') return failure(reason, method, processed, detail, cause, context.memoryLimits);
   const text = `${method}: no memory for the message: ${refusal}`;
   return new RpcError(Status.RESOURCE_EXHAUSTED, text, { processed, cause });
 }

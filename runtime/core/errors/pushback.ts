@@ -1,5 +1,5 @@
 /**
- * The retry-after delay that the other side gives in an error. It is a trailer entry with the name that gRPC
+ * The retry-after time that the other side gives in an error. It is a trailer entry with the name that gRPC
  * uses.
  */
 import type { RpcError } from './rpc-error.ts';

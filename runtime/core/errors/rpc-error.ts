@@ -40,7 +40,7 @@ const abortCodes: Readonly<Record<string, StatusCode>> = {
   TimeoutError: Status.DEADLINE_EXCEEDED,
 };
 
-/** Limit of the causes that are followed, because the chain of causes may be circular. */
+/** Limit of the causes that are followed, because a chain of causes may be circular. */
 const causesMax = 16;
 
 /**
@@ -76,7 +76,7 @@ export class RpcError extends Error {
   readonly details: readonly ErrorDetail[];
   /**
    * Whether the handler can have run. `no`: the handler has not run, so repeating the call is always safe.
-   * `maybe`: no answer has arrived. `yes`: the server has answered.
+   * `maybe`: no answer has arrived, so the handler may or may not have run. `yes`: the server has answered.
    */
   readonly processed: Processed;
 

@@ -24,8 +24,8 @@ export interface ErrorDetail {
 }
 
 /**
- * A detail that is passed to an error: a message with its type, or a detail that was received with another
- * error.
+ * A detail that is passed to an error: either a message with its type, or a detail that was received with
+ * another error.
  */
 export type ErrorDetailInit =
   | { readonly type: MessageType<unknown, unknown>; readonly value: object }

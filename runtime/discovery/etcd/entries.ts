@@ -1,5 +1,5 @@
 /**
- * How servers are written in etcd: keys that begin with the service and a slash have JSON values with `Op`,
+ * The format of servers in etcd. A key begins with the service and a slash, and its JSON value has `Op`,
  * `Addr` and `Metadata`, as etcd's Go package naming/endpoints writes and reads them. This package writes the
  * key `service/address`, and as metadata an object with `weight`, `zone`, `doors` and the attributes.
  */

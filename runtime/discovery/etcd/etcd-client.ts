@@ -47,12 +47,12 @@ function memberOf(what: string, endpoint: string, { ca, cert, key }: ResolvedEtc
       })
     : credentials.createInsecure();
   const grpc = new GrpcClient(address, identity, {
-    // grpc-js must not delay a new attempt by its long pauses: this client decides when a member is tried
-    // again.
+    // grpc-js must not delay a new attempt by its long pauses, because this client decides when a member is
+    // tried again.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,
-    // TLS sends the name of the server, which must not be an IP address: Node.js 26 throws for one. The
-    // certificate is nevertheless compared with the IP address.
+    // TLS sends the name of the server. The name must not be an IP address, for which Node.js 26 would throw.
+    // The certificate is nevertheless compared with the IP address.
     ...(byNumber && { 'grpc.ssl_target_name_override': 'etcd' }),
   });
   return {
@@ -75,7 +75,10 @@ export class EtcdClient {
    */
   #token: string | undefined;
 
-  /** `what` is the name of the function that got the options, for errors. Throws for invalid options. */
+  /**
+   * `what` is the name of the function that received the options, for error texts. Throws for invalid
+   * options.
+   */
   constructor(what: string, options: ResolvedEtcdOptions) {
     const { endpoints = [], username, password, cert, key } = options;
     if (endpoints.length === 0)

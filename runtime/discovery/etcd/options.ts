@@ -4,7 +4,7 @@ import type { OptionRules } from '../../core/options.ts';
 export interface EtcdOptions {
   /**
    * The members of the cluster, each as `http://host:port`, `https://host:port` or `host:port` (without TLS).
-   * One member is used at a time. After a failure the next one is used.
+   * One member is used at a time. After a failure, the next member is used.
    */
   endpoints: string | readonly string[];
   /**

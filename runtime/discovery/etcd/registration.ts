@@ -32,8 +32,8 @@ export interface RegistrationOptions extends EtcdOptions, ServerAddress {
    */
   ttlMs?: number;
   /**
-   * The result of `addHealth`. The server is in the list only while this health source says SERVING for the
-   * server as a whole.
+   * The result of `addHealth`. The server is in the list only while this health source reports SERVING for
+   * the server as a whole.
    */
   health?: HealthSource;
   /**
@@ -85,7 +85,7 @@ const rules = ownedBy('register', {
   log: { kind: 'function' },
 });
 
-/** Returns the address with what is known of it. Throws when clients could not use it. */
+/** Returns the address with its weight, zone, doors and attributes. Throws when clients could not use it. */
 function checkedEntry({ address, weight, zone, doors, attributes }: Resolved): ServerAddress {
   const named = parseAddress(address);
   if (named.kind === 'tcp' && ['0.0.0.0', '::', ''].includes(named.host))
@@ -111,7 +111,7 @@ class EtcdRegistration implements Registration {
   #renewedMs = Number.NEGATIVE_INFINITY;
   #waiting: (() => void)[] = [];
   #was = false;
-  /** Why the last attempt failed; each reason is reported once. */
+  /** The reason why the last attempt failed; each reason is reported once. */
   #trouble = '';
   #closed: Promise<void> | undefined;
 
@@ -247,8 +247,8 @@ class EtcdRegistration implements Registration {
 
 /**
  * Puts the server into etcd's list of the servers of `service` until its shutdown begins, and again whenever
- * the list has lost it. `address` is what clients connect to. A worker group is registered on the main
- * thread, once for all of its workers. Throws for invalid options.
+ * the list has lost it. `address` is the address to which clients connect. A worker group is registered on
+ * the main thread, once for all of its workers. Throws for invalid options.
  */
 export function register(server: Registrable, options: RegistrationOptions): Registration {
   return new EtcdRegistration(server, checkedOptions<Resolved>('register', options, rules));

@@ -1,7 +1,7 @@
 /**
  * The resolver `etcd(...)`. It lists the servers of a service, and then watches for changes from the revision
- * of that list. Whenever the watch ends, the resolver lists the servers again, because the revision may be
- * compacted, or etcd may be restarted with an older store, which would never reach that revision.
+ * of that list. When the watch ends for any reason, the resolver lists the servers again. The revision may be
+ * compacted, or etcd may have been restarted with an older store, which would never reach that revision.
  */
 
 import type { Resolver } from '../../client/connections/resolver.ts';
@@ -104,8 +104,8 @@ async function watchFrom(
       else yield { requestUnion: { case: 'progressRequest', value: {} } };
     }
   }
-  // Without this option a member that has lost its leader would send no changes; with it, the member ends the
-  // watch.
+  // Without this option, a member that has lost its leader would send no changes. With the option, such a
+  // member ends the watch.
   const metadata = { ...(options.metadata as object), hasleader: 'true' };
   try {
     for await (const response of member.watch.watch(requests(), { signal, metadata })) {
@@ -131,7 +131,7 @@ const follow =
       onServers(entries.list);
       return watchFrom(member, options, range, (header?.revision ?? 0n) + 1n, (response) => {
         take(entries, response);
-        // A revision may come in several responses; apply it when all of them have arrived.
+        // A revision may come in several responses, and is applied when all of them have arrived.
         if (response.events.length > 0 && !response.fragment) onServers(entries.list);
       });
     });

@@ -49,8 +49,8 @@ async function head(access: Access, path: string, signal: AbortSignal): Promise<
     // Each watch has its own connection, which is closed after a failure.
     const asked = request(url, { agent: false, ...options, headers, signal }, (answer) => {
       clearTimeout(timer);
-      // The code that reads the response gets the error; this listener is for the time before it begins to
-      // read.
+      // The code that reads the response gets the error. This listener handles errors that occur before that
+      // code begins to read.
       answer.on('error', () => undefined);
       resolve(answer);
     });
@@ -124,7 +124,7 @@ export interface Lines extends AsyncIterable<string> {
 
 /**
  * Resolves with the lines of the watch at `path` when the watch has begun. The iteration ends when the API
- * server ends the watch. It throws when the connection is lost or brings no byte for `silenceMs`.
+ * server ends the watch. It throws when the connection is lost, or when no byte arrives for `silenceMs`.
  */
 export async function watch(
   access: Access,

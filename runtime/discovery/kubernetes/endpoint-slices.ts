@@ -29,8 +29,8 @@ export interface EndpointSlicesOptions extends ApiServerOptions {
    */
   doors?: (server: ServerAddress) => readonly string[];
   /**
-   * A watch that brings no byte for this time, not even a bookmark, is made anew, in ms. Default 90,000, from
-   * 100 to 3,600,000.
+   * Time in ms without any byte, not even a bookmark, after which a watch is started again. Default 90,000,
+   * from 100 to 3,600,000.
    */
   silenceMs?: number;
 }
@@ -148,7 +148,8 @@ class Slices {
     } finally {
       lines?.destroy();
     }
-    // Wait between watches, because a server that ends each watch at once would be asked without end.
+    // The loop waits between watches, because otherwise a server that ends each watch at once would get
+    // requests without end.
     if (clockMs() - beganMs < limits.registryPauseMs.max)
       throw new Error('the API server ended the watch as soon as it had begun');
   }

@@ -1,6 +1,6 @@
 /**
- * EndpointSlices (discovery.k8s.io/v1). Computes the servers that all slices of one service name together.
- * Every value is checked, because the slices come from another program.
+ * EndpointSlices (discovery.k8s.io/v1). Computes the servers that are named by all slices of one service
+ * together. Every value is checked, because the slices come from another program.
  */
 import { isIP } from 'node:net';
 import type { Server } from '../../client/connections/servers.ts';
@@ -32,7 +32,7 @@ const textOf = (value: unknown): string | undefined =>
 
 /**
  * Returns the zone of an endpoint for clients, which comes from the hints. The endpoint's own zone is used if
- * the hints contain it or there are no hints.
+ * the hints contain it or if there are no hints.
  */
 function zoneOf(endpoint: Fields): string | undefined {
   const own = textOf(endpoint.zone);
@@ -107,8 +107,8 @@ function ofOneFamily(slices: readonly Slice[]): readonly Slice[] {
 
 /**
  * Returns the ready servers of all slices. When no server is ready, returns those that still serve while they
- * terminate, as Kubernetes' own proxy does. An endpoint in several slices counts once. It counts as ready if
- * one of the slices says so.
+ * terminate, as Kubernetes' own proxy does. An endpoint in several slices counts once. The pod counts as
+ * ready if one of the slices says so.
  */
 export function serversIn(slices: readonly Slice[], port: string | number | undefined): readonly Server[] {
   const all = ofOneFamily(slices).flatMap((slice) => {

@@ -44,8 +44,8 @@ interface Checked extends Pick<ServiceAccountsOptions, 'jwks' | 'ca'> {
 
 const apiServer = new URL('https://kubernetes.default.svc/openid/v1/jwks');
 /**
- * The accepted algorithms. All use public keys, so that a symmetric secret among the keys cannot validate a
- * signature.
+ * The accepted algorithms. All of these algorithms use public keys, so that a symmetric secret among the keys
+ * cannot validate a signature.
  */
 const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 const account = /^system:serviceaccount:[^:]+:[^:]+$/;
@@ -59,7 +59,7 @@ function keysOf(jose: Jose, { jwks = apiServer, ca }: Checked): JWTVerifyGetKey 
   return jose.createRemoteJWKSet(jwks, {
     [jose.customFetch]: fetchOver({
       ca: ca ?? (() => readFileSync(mounted.ca, 'utf8')),
-      // Send the pod's token only to the API server, which returns its keys only to authenticated clients.
+      // The pod's token is sent only to the API server, which returns its keys only to authenticated clients.
       ...(own && { token: () => readFileSync(mounted.token, 'utf8').trim() }),
     }),
   });
@@ -77,7 +77,7 @@ export function serviceAccounts(options: ServiceAccountsOptions): Authenticate {
   const { jwks } = checked;
   if (jwks instanceof URL && jwks.protocol !== 'https:')
     throw new TypeError(`serviceAccounts: jwks: ${jwks.href} is not https`);
-  // Loaded here, since the resolver of this entry point works without it.
+  // jose is loaded here, because the resolver of this entry point works without it.
   const loaded = import('jose').then((jose) => ({ jose, keys: keysOf(jose, checked) }));
   loaded.catch(() => undefined);
   const wanted = (): string => checked.issuer || issuerOf(readFileSync(mounted.token, 'utf8'));

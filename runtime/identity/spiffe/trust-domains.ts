@@ -59,7 +59,7 @@ export class TrustDomains {
 
   /**
    * Returns the reason why a certificate that TLS has accepted must be rejected, or undefined. `certificate`
-   * includes the certificates that were sent behind it.
+   * links to the certificates that were sent behind it.
    */
   fault(certificate: X509Certificate): Error | undefined {
     try {
@@ -95,7 +95,7 @@ export class TrustDomains {
         if (next !== undefined && !next.raw.equals(root.raw)) break;
         return;
       }
-      // TLS has found a path although it does not appear here. Node 24.21 does not show a server the
+      // TLS has found a path although this check finds none. Node 24.21 does not show a server the
       // certificates that a client sends behind its own certificate (Node 22 and 26 do). Without them the
       // authority at the end of the path is unknown.
       if (next === undefined) unseen = `, and Node ${process.versions.node} shows no certificate behind it`;

@@ -50,7 +50,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   #cancelled: RpcError | undefined;
   #over = false;
   /**
-   * Number of activities of the handler that have not ended. A handler that goes on after the end of its
+   * Number of activities of the handler that have not ended. A handler that continues after the end of its
    * stream still counts as running.
    */
   #busy = 0;
@@ -159,8 +159,8 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   }
 
   /**
-   * Returns whether the part must wait for memory. A part that the client's application does not wait for is
-   * sent empty instead; the client requests it again when the application waits for it.
+   * Returns whether the part must wait for memory. A part for which the client's application does not wait is
+   * sent empty. The client requests it again when the application waits for it.
    */
   #waitsForMemory(sequence: number): boolean {
     if (this.#pulls.isAwaited(sequence)) return this.#streams.stalled.awaitMemory(this);
@@ -193,7 +193,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     return undefined;
   }
 
-  /** Send the header in a separate part, so that it does not reduce the room for messages. */
+  /** The header is sent in a separate part, so that it does not reduce the room for messages. */
   onFirstMessage(): void {
     if (this.call.givenHeader !== undefined) this.#writer.lead();
   }

@@ -132,7 +132,7 @@ export class ServerStreams implements ServerParts, StreamTable {
   }
 
   /**
-   * Answers a PULL with an empty part. The part says that no more messages follow or, with flags 0, that no
+   * Answers a PULL with an empty part. The part tells that no more messages follow or, with flags 0, that no
    * message is ready yet.
    */
   answerPull(handle: number, stream: number, sequence: number, flags: number = PartFlag.last): void {

@@ -20,7 +20,7 @@ export interface StreamTable {
   /** Answers a PUSH, which allows the client to send more. */
   answerPush(handle: number): void;
   /**
-   * Answers a PULL with an empty part. The part says that no more messages follow or, with flags 0, that no
+   * Answers a PULL with an empty part. The part tells that no more messages follow or, with flags 0, that no
    * message is ready yet.
    */
   answerPull(handle: number, stream: number, sequence: number, flags?: number): void;

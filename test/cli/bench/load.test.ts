@@ -99,8 +99,8 @@ describe('open loop', () => {
     const half = constant(maximum / 2);
     const call = oneByOne(clock, 0.25, 5000, 200);
     const outcome = await run(clock, call, { schedule: half, durationMs: 10_000 });
-    // Ten of 20,000 calls were in progress when the server stopped. These are too few to affect p99.9. But
-    // four hundred calls were scheduled while the server was stopped, and had to wait.
+    // Ten of 20,000 calls were in progress when the server stopped. These slow calls are too few to affect
+    // p99.9. However, four hundred calls were scheduled while the server was stopped, and they had to wait.
     expect(outcome.raw(99.9)).toBeLessThan(5);
     expect(outcome.raw(100)).toBeGreaterThan(190);
     expect(outcome.corrected(99.9)).toBeGreaterThan(150);

@@ -1,4 +1,6 @@
-/** The output of `rdma-rpc bench` about the transport of messages when the underlying counters are gone. */
+/**
+ * How `rdma-rpc bench` reports the fabric and the tiers of messages when the counters that it reads are gone.
+ */
 import { expect, test } from 'vitest';
 import { travelledIn } from '../../../cli/bench/result.ts';
 import type { Stats } from '../../../runtime/native/stats.ts';

@@ -20,7 +20,7 @@ export class VirtualClock implements Clock {
 
   wakeAt(at: number, wake: () => void): () => void {
     const waiting = { at, wake };
-    // The waiters are sorted, and a new one goes behind those of the same time.
+    // The waiters are sorted by time, and a new waiter goes behind those with the same time.
     let i = this.#waiting.length;
     while (i > 0 && this.#waiting[i - 1]!.at > at) --i;
     this.#waiting.splice(i, 0, waiting);
@@ -30,7 +30,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Advances the time until nothing waits for it. */
+  /** Advances the time until no waiter is left. */
   async run<T>(result: Promise<T>): Promise<T> {
     let over = false;
     void result.finally(() => {

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf` between two processes, on the fabrics that every machine has: its results, its errors, and
- * the damage that it detects.
+ * `rdma-rpc perf` between two processes, on the fabrics that every machine has. The tests check its results,
+ * its errors, and that it detects damaged data.
  */
 import { spawn } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -25,7 +25,7 @@ async function listening(...args: string[]): Promise<Listener> {
 const dial = (name: string, port: number, ...args: string[]): Promise<Outcome> =>
   run('perf', name, `127.0.0.1:${port}`, ...args);
 
-/** Sleeping sides share a busy machine, but write_lat cannot sleep. */
+/** Sides that sleep share a busy machine well, but write_lat cannot sleep. */
 const wait = (name: string): string[] => (name === 'write_lat' ? [] : ['--events']);
 
 function tested({ code, out, errors }: Outcome): Tested {
@@ -174,7 +174,7 @@ async function between(port: number, change: (text: string) => string): Promise<
 describe.each(['send_bw', 'send_lat', 'write_bw', 'write_lat', 'read_bw', 'read_lat'])('%s', (name) => {
   test('finds data that differs from what was sent, at both sides', async () => {
     const server = await listening();
-    // Each side generates its data from the seed. With a different seed, every byte counts as damaged.
+    // Both sides generate the same data from the seed. With a different seed, every byte counts as damaged.
     const port = await between(server.port, (text) => text.replace(/"seed":\d+/, '"seed":1'));
     const client = await dial(
       name,
@@ -271,7 +271,7 @@ describe('an error is one clear sentence without a stack', () => {
       socket.write(`${JSON.stringify({ ...firstWords, sizes: [size] })}\n`);
     const answered = (socket: Socket) =>
       new Promise<string>((resolve) => socket.once('data', (data) => resolve(String(data))));
-    // Both are connected before either has sent its request.
+    // Both sides are connected before either has sent its request.
     const sockets = await Promise.all([1, 2].map(() => connection(server.port)));
     const answers = sockets.map(answered);
     hello(sockets[0]!, 64);
@@ -284,7 +284,7 @@ describe('an error is one clear sentence without a stack', () => {
     const server = await listening('send_bw');
     const stay = await connection(server.port, { allowHalfOpen: true });
     stay.write('{"kind":"bye"}\n');
-    // It notices that the other side has ended, and does not answer. Later messages are refused.
+    // This side notices that the other side has ended, and does not answer. Later messages are refused.
     await new Promise<void>((resolve) => stay.resume().once('end', resolve));
     let closed = false;
     stay.once('close', () => {

@@ -1,6 +1,6 @@
 /**
- * The measuring program of `rdma-rpc perf`: the errors when it is missing or ends too early, and its end when
- * its command ends.
+ * The measuring program of `rdma-rpc perf`: the errors when the program is missing or ends too early, and
+ * that it ends when its command ends.
  */
 import {
   chmodSync,
@@ -65,7 +65,7 @@ const lives = (pid: number): boolean =>
 
 /**
  * Returns whether the program is measuring. One of its threads sleeps for each message. The number of its
- * voluntary context switches shows that.
+ * voluntary context switches shows that the thread sleeps.
  */
 const measures = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).some((thread) => {

@@ -1,5 +1,6 @@
 /**
- * Reaching a server from within the tests' process: names with several addresses, and fabrics that fail.
+ * Tests how a server is reached, within the process of the tests: names with several addresses, and fabrics
+ * that fail.
  */
 import { createServer as createNetServer } from 'node:net';
 import { createServer, type Server, type ServerOptions } from 'rdma-rpc';

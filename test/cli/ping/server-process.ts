@@ -26,7 +26,7 @@ export async function serverProcess(): Promise<ServerProcess> {
 }
 
 export interface Running {
-  /** Resolves when its output on stdout or stderr has this text. */
+  /** Resolves when the process has printed this text to stdout or stderr. */
   hasPrinted(text: string): Promise<void>;
   signal(name: NodeJS.Signals): void;
   readonly ended: Promise<Outcome>;

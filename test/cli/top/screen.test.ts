@@ -147,7 +147,8 @@ describe('rates', () => {
     expect(screenOf(view, room)).toContain('device     mlx5_0/1 out_of_sequence 20/s');
     const quiet = viewOf(after, before, { before: devices.before, now: devices.before });
     expect(screenOf(quiet, room).filter((line) => line.startsWith('device'))).toEqual([]);
-    // A port that is new, or whose driver was loaded again, shows no higher rate than it has counted.
+    // A port that has just appeared, or whose driver was loaded again, shows at most the rate that its
+    // counters give.
     expect(viewOf(after, before, { before: [], now: [port(10)] }).devices[0]!.perSecond).toEqual({});
   });
   it('two readings at the same moment cause no division by zero', () => {

@@ -208,7 +208,7 @@ describe('a ring that is read while it is written', () => {
     [0, 0, []],
     [3, 3, [0, 1, 2]],
     [7, 7, [0, 1, 2, 3, 4, 5, 6]],
-    // The ring is full, so the next row may be half written over the oldest one.
+    // The ring is full, so the writer may be overwriting the oldest row while the ring is read.
     [8, 8, [1, 2, 3, 4, 5, 6, 7]],
     [21, 21, [14, 15, 16, 17, 18, 19, 20]],
     [8, 10, [3, 4, 5, 6, 7]],

@@ -44,8 +44,8 @@ afterEach(async () => {
 const pid = (): string => String(server.child.pid);
 
 /**
- * Returns the number of requests that have arrived at a process. These are rows of kind frame-in whose type
- * is that of a request.
+ * Returns the number of requests that have arrived at a process. They are rows of kind frame-in whose type is
+ * that of a request.
  */
 function requestsOf(pid: number): number {
   const rows = readEvents(pid).contexts[0]?.rows ?? new Uint8Array();
@@ -85,7 +85,7 @@ describe('the trace of a running process', () => {
     const ends = events.filter(({ kind }) => kind === 'settle' || kind === 'state');
     expect(await of('--kind', 'settle,state')).toEqual(ends);
     expect(await of('--kind', 'settle', '--kind', 'state')).toEqual(ends);
-    // A target of one kind is not accepted for another kind.
+    // A target of one kind must not be given where another kind is expected.
     expect((await json('--kind', 'settle', pid())).events).toEqual(
       events.filter(({ kind }) => kind === 'settle'),
     );

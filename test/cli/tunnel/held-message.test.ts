@@ -1,6 +1,6 @@
 /**
- * The memory of a large message that an end of a tunnel has received: it is released when programs have taken
- * all data that lies in it, however each of them ends.
+ * An end of a tunnel has received a large message. Its memory is released when programs have taken all data
+ * that lies in it, however each program ends.
  */
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
@@ -57,11 +57,11 @@ test.each<[string, (program: SlowProgram) => void]>([
   for (let i = 0; i < 2; i++) conduit.onData(Buffer.from('data'), held);
   held.done();
   end(program);
-  // The system may still read the memory of a write that is under way.
+  // The system may still be reading the memory for a write that is under way.
   program.takes[0]?.(new Error('closed'));
   await turn();
   expect(lease.releases).toBe(1);
-  // Data for a program that is gone holds nothing.
+  // Data for a program that is gone does not keep the memory.
   const later = new CountedLease();
   const more = new HeldMessage(later);
   conduit.onData(Buffer.from('late'), more);

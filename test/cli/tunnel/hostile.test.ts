@@ -1,5 +1,5 @@
 /**
- * Ends of a tunnel whose peer breaks the rules: the stream ends, with the error, and so does each connection.
+ * The peer of a tunnel's end breaks the rules. The stream ends with the error, and every connection ends too.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -10,7 +10,7 @@ import { newCounts } from '../../../cli/tunnel/counts.ts';
 import { FrameWriter, Kind } from '../../../cli/tunnel/frames.ts';
 import { program } from './ends.ts';
 
-/** Resolves with why a carrier has ended that was sent these frames. */
+/** Gives a carrier these frames, and resolves to the reason why it ended. */
 async function endOf(accepts: boolean, write: (writer: FrameWriter) => void): Promise<string> {
   const behind = await program((socket) => socket.on('error', () => undefined).pause());
   const { hostname, port } = new URL(`tcp://${behind.address}`);

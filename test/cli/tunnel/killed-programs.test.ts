@@ -1,6 +1,6 @@
 /**
- * Programs that are killed with SIGKILL in the middle of transfers through a tunnel: the program at the other
- * side sees one end of each connection, as over TCP, and no wrong byte before it. The tunnel keeps nothing.
+ * Programs are killed with SIGKILL in the middle of transfers through a tunnel. The program at the other side
+ * sees one end of each connection, as over TCP, and no wrong byte before it. The tunnel keeps nothing.
  */
 import { expect, test } from 'vitest';
 import { expectEnds, type Through } from '../../socket/kills.ts';

@@ -10,7 +10,7 @@ import { newCounts } from '../../../cli/tunnel/counts.ts';
 import { FrameWriter, Kind } from '../../../cli/tunnel/frames.ts';
 import { SlowProgram } from './slow-program.ts';
 
-/** Gives data to a program, the end if `fin`, and then ends the stream. */
+/** Sends data to a program (and its end when `fin` is set), and then ends the stream. */
 async function endWith(program: SlowProgram, fin: boolean): Promise<{ broken: number }> {
   const counts = newCounts();
   const accept = (): Socket => program as unknown as Socket;

@@ -1,4 +1,7 @@
-/** A carrier whose numbers of connections are used up: the last connections go on, and it ends with them. */
+/**
+ * A carrier has used all of its connection numbers: the last connections continue, and the carrier ends when
+ * they end.
+ */
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
@@ -45,7 +48,7 @@ test('the last two numbers are used, and then the carrier drains', async () => {
   await Promise.all([front.close(), behind.close()]);
 });
 
-/** What the other carrier sends, as a stream brings it: with bytes of its own. */
+/** The data that the other carrier sends, copied into bytes of its own as a stream delivers it. */
 async function* buffers(from: Carrier) {
   for await (const { parts = [] } of from) yield { parts: parts.map((part) => Buffer.from(part)) };
 }

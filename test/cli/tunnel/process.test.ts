@@ -42,7 +42,7 @@ test('SIGTERM drains, and metrics count', async () => {
   expect(metrics).toMatch(/^rdma_rpc_tunnel_sent_bytes_total 3$/m);
   for (const each of [near, far]) each.child.kill('SIGTERM');
   while (!near.lines.some((line) => line.startsWith('SIGTERM'))) await once(near.child.stderr!, 'data');
-  // The server accepts no new connection, but the open one goes on.
+  // The server accepts no new connection, but the open connection continues.
   expect(await lost(dialTo(near.bound))).toBe('ECONNREFUSED');
   socket.write('two');
   expect(String(((await once(socket, 'data')) as [Buffer])[0])).toBe('two');

@@ -1,4 +1,4 @@
-/** Programs see through a tunnel the same events as over TCP. Both ends are in this process. */
+/** Through a tunnel, programs see the same events as over TCP. Both ends are in this process. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -18,8 +18,8 @@ function endOf(socket: Socket): Promise<string> {
 
 test('bytes go both ways, and half-close reaches each side', async () => {
   const echo = await program((socket) => {
-    // The server answers only when all data has come: the client's end must arrive, and its reading side must
-    // stay open.
+    // The server answers only when all data has come. Therefore the client's end must arrive while its
+    // reading side stays open.
     void buffer(socket).then((all) => socket.end(all));
   }, true);
   const tunnel = await tunnelTo(echo.address);

@@ -1,10 +1,10 @@
-/** The socket of a program that takes what it gets when the test says so. */
+/** The socket of a program that reads data only when the test tells it to. */
 import { Duplex } from 'node:stream';
 
 type Take = (error?: Error) => void;
 
 export class SlowProgram extends Duplex {
-  /** For each write in order: takes its data, or fails. */
+  /** The result of each write in order: the data is taken, or the write fails. */
   readonly takes: Take[] = [];
 
   override _write(_chunk: unknown, _encoding: string, callback: Take): void {

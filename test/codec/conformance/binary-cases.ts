@@ -36,7 +36,7 @@ const fixed64 = (value: bigint) =>
 const float = (value: number) => little(32, (view) => view.setFloat32(0, value, true));
 const double = (value: number) => little(64, (view) => view.setFloat64(0, value, true));
 
-/** A type of field: its numbers and JSON names in the schema, and values with their JSON form. */
+/** A type of field: its numbers and JSON names in the schema, and its test values with their JSON form. */
 interface Kind {
   readonly name: string;
   readonly wireType: 0 | 1 | 2 | 5;

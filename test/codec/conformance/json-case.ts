@@ -9,7 +9,7 @@ export interface JsonCase {
   readonly name: string;
   readonly level: 'required' | 'recommended';
   readonly input: string;
-  /** The JSON that is written again, or `refused` when parsing the input must fail. */
+  /** The JSON that is written for the parsed message, or `refused` when parsing the input must fail. */
   readonly output: JsonValue | 'refused';
   readonly ignoreUnknownFields?: boolean;
 }

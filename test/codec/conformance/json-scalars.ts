@@ -1,7 +1,7 @@
 /** JSON cases of the conformance tests: numbers, enums, booleans, strings and bytes. */
 import { accepted, refused } from './json-case.ts';
 
-/** The largest and the smallest value of each kind, and one step beyond. */
+/** The largest and the smallest value of each kind, and the values one step beyond. */
 export const integers = [
   ...accepted('required', [
     ['Int32FieldMaxValue', '{"optionalInt32":2147483647}'],

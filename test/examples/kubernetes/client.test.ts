@@ -1,4 +1,6 @@
-/** The client of examples/kubernetes finds the server of the manifests by an API server, and calls it. */
+/**
+ * The client of examples/kubernetes finds the server of the manifests through an API server, and calls it.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';

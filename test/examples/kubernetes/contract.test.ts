@@ -1,6 +1,6 @@
 /**
- * What the manifests of examples/kubernetes say about the programs: ports, paths, names, variables and
- * metrics exist in the sources, and the objects refer to each other.
+ * Compares what the manifests of examples/kubernetes say about the programs with the sources: ports, paths,
+ * names, variables and metrics. The objects must also refer to each other correctly.
  */
 import { describe, expect, test } from 'vitest';
 import { graceMs, metricsPath, ports, service } from '../../../examples/kubernetes/settings.ts';

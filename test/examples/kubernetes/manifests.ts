@@ -40,7 +40,7 @@ export interface Workload {
 }
 
 const folder = 'examples/kubernetes/';
-/** What is no object of the cluster: a patch, and values of a chart. */
+/** Blocks that are no object of the cluster: a patch, and values of a chart. */
 const parts = new Set(['hugepages.yaml', 'adapter.yaml']);
 
 /** Returns what the YAML documents of a file say. Throws for a duplicate key and for what is no YAML. */
@@ -61,7 +61,7 @@ export const manifests = projectFiles()
   .filter((file) => !parts.has(file))
   .flatMap((file) => (documents(read(`${folder}${file}`)) as Manifest[]).map((object) => ({ file, object })));
 
-/** The objects that pages of docs/ show as a whole. Other blocks of YAML are parts of one. */
+/** The objects that pages of docs/ show as a whole. Other blocks of YAML are parts of an object. */
 export const shown = projectFiles()
   .filter((path) => /^docs\/.*\.md$/.test(path))
   .flatMap((file) =>

@@ -1,7 +1,8 @@
 /**
- * Compares manifests with the published schemas of Kubernetes and of the Prometheus operator, by the packages
- * kubernetes-models and @kubernetes-models/prometheus-operator, which are generated from them. The validators
- * of these packages know values and required fields; their types also know that a field does not exist.
+ * Compares manifests with the published schemas of Kubernetes and of the Prometheus operator. It uses the
+ * packages kubernetes-models and @kubernetes-models/prometheus-operator, which are generated from these
+ * schemas. The validators of these packages know values and required fields. Their types also reject unknown
+ * fields.
  */
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -9,7 +10,7 @@ import { root } from '../../house/tree.ts';
 import type { Manifest } from './manifests.ts';
 
 /**
- * Returns the module with the model of an object alone: the modules of whole groups take seconds to
+ * Returns the module with the model of this object only, because the modules of whole groups take seconds to
  * compile.
  */
 function moduleOf({ apiVersion, kind }: Manifest): string {
@@ -32,7 +33,7 @@ export async function invalid(object: Manifest): Promise<string> {
   }
 }
 
-/** Returns what the compiler says against each object as a literal of its type, '' when nothing. */
+/** Checks each object as a literal of its type, and returns the compiler's errors ('' for none). */
 export function mistyped(objects: readonly Manifest[]): string[] {
   const files = new Map(
     objects.map((object, i) => {

@@ -1,6 +1,6 @@
 /**
- * Each object of examples/kubernetes and of the pages fits the published schemas, and mistakes in one would
- * be found.
+ * Each object of examples/kubernetes and of the pages fits the published schemas, and the check finds
+ * deliberate mistakes.
  */
 import { describe, expect, test } from 'vitest';
 import { type Manifest, manifests, objectOf, part, shown } from './manifests.ts';
@@ -14,7 +14,7 @@ describe.each(all)('$file: $object.kind $object.metadata.name', ({ object }) => 
   });
 });
 
-/** The rules of the alerts, as the Prometheus operator takes them. */
+/** The rules of the alerts, in the form that the Prometheus operator accepts. */
 const alerts: Manifest = {
   apiVersion: 'monitoring.coreos.com/v1',
   kind: 'PrometheusRule',
@@ -68,7 +68,7 @@ test('a wrong value is found', async () => {
 
 type Tree = { readonly [key: string]: unknown };
 
-/** Applies the patch as `kubectl patch` does: objects are merged, and containers by their name. */
+/** Applies the patch as `kubectl patch` does: objects are merged, and containers are merged by name. */
 function merged(base: unknown, patch: unknown): unknown {
   if (Array.isArray(base) && Array.isArray(patch))
     return (base as Tree[]).map((each) => {

@@ -1,4 +1,4 @@
-/** The server of examples/kubernetes answers what its manifests ask: probes, metrics, and a drain. */
+/** The server of examples/kubernetes answers the requests of its manifests: probes, metrics, and a drain. */
 import { createChannel, createClient } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { GreeterDefinition } from '../../../examples/hello/gen/greeter.rdma.ts';

@@ -22,7 +22,10 @@ import { compiled } from './processes.ts';
 
 needs('strangers');
 
-/** The time that such a close takes, and the maximum time of any other operation on a loaded machine. */
+/**
+ * The time that such a close takes, and the longest time that any other operation may take on a loaded
+ * machine.
+ */
 const lingerSeconds = 60;
 const atOnceMs = 25_000;
 

@@ -1,4 +1,4 @@
-/** Server processes that are killed under load: after the first call that fails, none goes there. */
+/** Server processes are killed under load: after the first call that fails, no call goes to that server. */
 import { type Channel, type ChannelOptions, createChannel, createClient } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { SteadyLoad } from '../../channel/load.ts';

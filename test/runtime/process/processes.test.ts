@@ -1,6 +1,6 @@
 /**
- * Client and server as separate processes over shared memory, and the effect on one process when the other
- * ends at a bad moment.
+ * Client and server are separate processes over shared memory. The tests check the effect on one process when
+ * the other ends at a bad moment.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
@@ -96,7 +96,7 @@ describe('two processes', () => {
 
   test('a registered buffer is registered once', async () => {
     const { client } = clientOf(await start());
-    // Shorter buffers are copied (`copiedRequestBytes`), registered or not.
+    // Shorter buffers are copied (`copiedRequestBytes`), whether or not they are registered.
     const payload = pattern(4_500_000, 1);
     await client.echo({});
     registerBuffer(payload);

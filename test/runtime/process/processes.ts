@@ -1,6 +1,6 @@
 /**
- * Starts and talks to the processes of the tests: compiled files in dist, since a child process cannot run
- * TypeScript.
+ * Starts the processes of the tests and talks to them. It uses compiled files in dist, because a child
+ * process cannot run TypeScript.
  */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -16,8 +16,8 @@ import type { Command, Report } from './echo-server.ts';
 const dist = process.env.RDMA_RPC_TEST_DIST ?? fileURLToPath(new URL('../../../dist', import.meta.url));
 
 /**
- * Flags for a process that imports modules of the runtime: `rdma-rpc` then means the same modules instead of
- * a bundle with its own copies.
+ * Flags for a process that imports modules of the runtime. With them, `rdma-rpc` means the same modules
+ * instead of a bundle that has its own copies.
  */
 export const oneCopy = ['--conditions=rdma-rpc-modules'];
 
@@ -43,7 +43,7 @@ export class ServerProcess {
     options: RuntimeOptions = {},
     how: ForkOptions = {},
   ): Promise<ServerProcess> {
-    // Append to the existing value, which may be a command that starts Node.
+    // Appends to the existing value, which may be a command that starts Node.
     const execArgv = [...(how.execArgv ?? process.execArgv), ...oneCopy];
     const child = fork(compiled('echo-server'), [address, JSON.stringify(options)], { ...how, execArgv });
     const { address: bound } = await nextMessage<Report>(child);
@@ -63,7 +63,7 @@ export class ServerProcess {
     return (await answer).sample!;
   }
 
-  /** Resolves to the exit code, and to the resources that were left when the shutdown was over. */
+  /** Resolves to the exit code, and to the resources that were left after the shutdown. */
   async shutdown(): Promise<{ code: number | null; stats: Record<string, number> }> {
     const exit = exited(this.child);
     const last = nextMessage<Report>(this.child);

@@ -43,7 +43,7 @@ function livePages() {
     for (let at = 0; ; at += chunk.length) {
       const bytes = readSync(fd, chunk, 0, chunk.length, at);
       if (bytes === 0) return pages;
-      // Write whole pages, since nothing can be written beyond the end of the segment.
+      // Writes whole pages, because nothing can be written beyond the end of the segment.
       for (let from = 0; from + pageBytes <= bytes; from += pageBytes)
         if (!chunk.subarray(from, from + pageBytes).equals(zeros)) pages.push({ fd, at: at + from });
     }

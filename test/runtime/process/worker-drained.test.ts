@@ -1,5 +1,5 @@
 /**
- * Reports of a worker group about its workers: that a worker has drained, and the metrics of all workers.
+ * A worker group's reports about its workers: that a worker has drained, and the metrics of all workers.
  */
 import { pathToFileURL } from 'node:url';
 import { Registry } from 'prom-client';

@@ -30,7 +30,7 @@ std::string why_not_read(const Header& header, const AddressBlob& address, const
   const std::uint32_t magic = header.magic, version = header.version, shape = header.shape;
   if (magic == kMagic && version != kShmVersion) return other_version(version);
   if (magic != kMagic || header.token != address.device_token) return foreign;
-  // The value 0 comes from a build before 0.1.0, whose version 3 has no such field.
+  // The value 0 comes from a build before 0.1.0: its version 3 has no such field.
   if (shape == kShape || shape == 0) return {};
   return "shm: the peer has layout version " + std::to_string(version) +
          " of shared memory with other sizes than this side: one of the two builds was changed without a new "

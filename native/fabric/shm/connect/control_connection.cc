@@ -94,8 +94,8 @@ bool ControlConnection::send(Note note) {
 
 void ControlConnection::ring() {
   const Note bell = Note::bell;
-  // A failure is ignored: the peer either has more unread bytes than fit, or is gone. In both cases it needs
-  // no bell.
+  // A failure is ignored: the peer either has more unread bytes than fit, or is gone. In both cases the peer
+  // needs no bell.
   if (fd_) [[maybe_unused]]
     const bool sent = send_now(fd_.get(), &bell, sizeof bell);
 }

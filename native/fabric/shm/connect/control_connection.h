@@ -3,10 +3,10 @@
 // the peer is gone. The active side connects to the address of the peer's sideband for it
 // (docs/wire/fabrics.md §10). Owned by a queue pair, on the device's thread.
 //
-// Each side has a socket of its own, so nothing that the peer does to its own descriptor (such as making it
-// blocking) has an effect here. Received data is untrusted: this class checks the form of the notes, and the
-// receiver of a descriptor checks the descriptor. Closing a descriptor, or a control connection with unread
-// descriptors in it, can take as long as the peer likes, so another thread closes it.
+// Each side has a socket of its own, so nothing that the peer does to its own descriptor, such as making it
+// blocking, has an effect here. Received data is untrusted. This class checks the form of the notes, and the
+// receiver of a descriptor checks the descriptor. Closing a descriptor can take as long as the peer likes,
+// and so can closing a control connection with unread descriptors in it. Therefore another thread does this.
 #pragma once
 
 #include <array>
@@ -48,8 +48,8 @@ class ControlConnectionUser {
   virtual void on_open() = 0;
   virtual void on_file(const FileNote& note, ForeignFd file) = 0;
   virtual void on_taken() = 0;
-  /// Called when the connection has ended. `why` is the reason, for an error text. `peer_went` says that the
-  /// peer has closed the connection, and that everything that the peer sent has been read.
+  /// Called when the connection has ended. `why` is the reason, for an error text. `peer_went` is true when
+  /// the peer has closed the connection, and everything that the peer sent has been read.
   virtual void on_lost(const std::string& why, bool peer_went) = 0;
 };
 

@@ -113,10 +113,10 @@ void QueuePair::stop_handshake() {
   if (std::exchange(handshaking_, false)) cq_.note_handshake(-1);
 }
 
-/// When queue pairs are connected, the end of the sideband reports the end of a peer, as for peers that are
-/// opened through /proc, and the ring may still hold messages that the peer sent before it ended. When the
-/// control connection is lost while both sides are alive, the queue pair must fail, because the sides could
-/// no longer wake each other or learn of each other's new memory.
+/// When queue pairs are connected, the end of the sideband connection reports the end of a peer, as for peers
+/// that are opened through /proc. The ring may still hold messages that the peer sent before it ended. When
+/// the control connection is lost while both sides are alive, the queue pair must fail. Otherwise the sides
+/// could no longer wake each other, nor learn of each other's new memory.
 void QueuePair::on_lost(const std::string& why, bool peer_went) {
   if (state_ != QpState::rtr && (state_ != QpState::rts || peer_went)) return;
   error_ = "shm: the connection for descriptors: " + why;

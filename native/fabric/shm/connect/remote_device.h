@@ -42,8 +42,8 @@ struct PeerPipe {
 
 class RemoteDevice {
  public:
-  /// Returns null when the device cannot be reached; `error` says why. `use_process_vm` says whether to try
-  /// to reach all of its process's memory.
+  /// Returns null when the device cannot be reached; `error` says why. `use_process_vm` determines whether to
+  /// try to reach all memory of the peer's process.
   static std::shared_ptr<RemoteDevice> open(const AddressBlob& address, bool use_process_vm,
                                             std::string* error);
 

@@ -32,7 +32,7 @@ void ProtectionTable::remove(std::uint32_t index) {
 }
 
 std::uint32_t ProtectionTable::new_key(std::uint32_t index) {
-  // All entries share one generation counter, so that an index that is freed and reused continues with new
+  // All entries share one generation counter. An index that is freed and reused therefore continues with new
   // generations.
   generation_ = (generation_ + 1) & kGenerationMask;
   return (index << kKeyGenerationBits) | generation_;

@@ -44,8 +44,8 @@ void QueuePair::await_any_release() {
       held.length = receive.length;
     }
   }
-  // The peer writes the marker, so it may be a lie. A region without remote rights, such as another session's
-  // receives, is never the region through which the peer is copying.
+  // The peer writes the marker, so the marker may be false. A region without remote rights, such as another
+  // session's receives, is never the region through which the peer is copying.
   if (const KeyEntry* region = device_.table().find(marker, ProtectionTable::Kind::region);
       region != nullptr && (region->access & kRemoteAccess) != 0) {
     held = *region;

@@ -53,7 +53,7 @@ Mapping map_memfd(const UniqueFd& file, const std::string& name, std::size_t byt
                   std::string* error) {
   const bool write = access == PeerMay::write;
   // Checks the seals first. The process that serves a file's file system can delay any other query about the
-  // file, and files of such file systems have no seals.
+  // file. Files of such file systems have no seals.
   const int seals = ::fcntl(file.get(), F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & kFixedSize) == kFixedSize;
   struct stat about {};
@@ -105,7 +105,7 @@ Segment create_segment(const char* name, std::size_t bytes, PeerMay peer, std::s
     return {};
   }
   Mapping map(static_cast<std::byte*>(data), bytes);
-  // The memfd is sealed after our own mapping exists: F_SEAL_FUTURE_WRITE leaves that mapping writable and
+  // The memfd is sealed after our own mapping exists. F_SEAL_FUTURE_WRITE leaves that mapping writable, and
   // makes every later mapping read-only.
   const int seals = kFixedSize | (peer == PeerMay::read ? F_SEAL_FUTURE_WRITE : 0) | F_SEAL_SEAL;
   if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) {

@@ -4,9 +4,9 @@
 // have arrived instead of the number of queue pairs. Used by queue pairs (to announce) and completion queues
 // (to collect), on the device's thread.
 //
-// All peers write to the same segment, so a peer that clears another queue pair's bit delays a message. The
-// peers are processes of one user (SECURITY.md). On shm-fd, where they may belong to different users,
-// announcements are not used.
+// All peers write to the same segment, so a peer can delay a message by clearing the bit of another queue
+// pair. The peers are processes of one user (SECURITY.md). On shm-fd, where they may belong to different
+// users, announcements are not used.
 #pragma once
 
 #include <bit>
@@ -22,7 +22,7 @@ inline void announce(Announcements& to, std::uint32_t index) {
   const std::uint64_t bit = std::uint64_t{1} << (index % kBitsPerWord);
   const std::uint32_t word = index / kBitsPerWord;
   // Both words are written each time. A bit that is already set may come from a peer that died before it
-  // could set its bit in `groups`, and the index may belong to another queue pair now.
+  // could set its bit in `groups`. The index may belong to another queue pair now.
   to.queue_pairs[word].fetch_or(bit, std::memory_order_seq_cst);
   to.groups[word / kBitsPerWord].fetch_or(std::uint64_t{1} << (word % kBitsPerWord),
                                           std::memory_order_seq_cst);
@@ -30,7 +30,7 @@ inline void announce(Announcements& to, std::uint32_t index) {
 
 /// Calls `f(index)` for each bit that is set, after clearing the bit, so that a message published later is
 /// announced again. `indices` is an upper limit of the indices in use. `order` applies to the check whether
-/// any bit is set. Before a sleep it must be seq_cst.
+/// any bit is set. Before a sleep, the order must be seq_cst.
 template <class F>
 void collect(Announcements& from, std::size_t indices, std::memory_order order, F&& f) {
   const std::size_t groups = (indices + kBitsPerWord * kBitsPerWord - 1) / (kBitsPerWord * kBitsPerWord);

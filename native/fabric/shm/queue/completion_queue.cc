@@ -79,9 +79,9 @@ std::size_t CompletionQueue::poll(std::span<Wc> out) {
   if (polls_ % device_.options().polls_per_hand == 0) move_hand();
   const std::size_t watched = watched_.size();
   if (watched == 1 && first_ == nullptr) return poll(*watched_[0], out);
-  // Each queue pair gets an equal share of the batch before any queue pair gets more. Handling a completion
-  // may take milliseconds. A queue pair with one completion should wait for a few completions of each other
-  // queue pair, instead of a whole batch of each.
+  // Each queue pair gets an equal share of the batch before any other queue pair gets more. Handling a
+  // completion may take milliseconds. A queue pair with one completion should have to wait for only a few
+  // completions of each other queue pair, and not for a whole batch of each.
   const std::size_t share =
       std::max<std::size_t>(1, out.size() / std::max<std::size_t>(1, watched + listed_));
   std::size_t count = 0;
@@ -189,7 +189,7 @@ void CompletionQueue::stop_watching(std::size_t index) {
   if (qp.wants_turns() || !qp.idle()) list(qp);
 }
 
-/// Starts to watch an active queue pair, and stops watching one that was idle for a whole round.
+/// Starts to watch an active queue pair, and stops watching a queue pair that was idle for a whole round.
 void CompletionQueue::move_hand() {
   if (device_.announcements() == nullptr) return;
   const ShmOptions& options = device_.options();

@@ -1,7 +1,7 @@
 // The completion queue polls its queue pairs in turn, sleeps and wakes. Completions wait in their queue
 // pairs, so the queue never overruns, whatever number of entries was requested. Used on the device's thread.
 //
-// The queue watches the few queue pairs that were active last: each poll looks into their rings, and their
+// The queue watches the few queue pairs that were active last. Each poll looks into their rings, so their
 // peers only need to write there. The peers of all other queue pairs announce what they write
 // (announcements.h). A queue pair with an announcement is on a list until it has been polled empty. The cost
 // of a poll therefore does not depend on the number of queue pairs. On shm-fd all queue pairs are watched.

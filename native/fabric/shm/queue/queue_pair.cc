@@ -145,8 +145,8 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   Mapping map = map_peer_memfd(remote->process(), address.qp_fd, bytes, PeerMay::write, &error);
   if (!map) return error;
   const SegmentView peer = view(map.data(), address.receive_slots);
-  // The first access to the page is a possible write that changes nothing. On a mere read, the kernel would
-  // also map the surrounding pages, which use memory for each peer and are not needed.
+  // The first access to the page is a possible write that changes nothing. For a mere read, the kernel would
+  // also map the surrounding pages. Each peer would then use memory for pages that are not needed.
   std::uint32_t never = ~0u;
   peer.header->claimed.compare_exchange_strong(never, never);
   if (std::memcmp(&peer.header->address, &address, sizeof address) != 0) {
@@ -154,7 +154,8 @@ std::string QueuePair::map_peer(const AddressBlob& address) {
   }
   auto pipe = remote->pipe(address, device_.counts(), &error);
   if (!pipe) return error;
-  // Maps the memory that SENDs will need. Later the system might refuse, which would end the connection.
+  // Maps the memory that SENDs will need. Otherwise the system might refuse the mapping later, which would
+  // end the connection.
   const PostedReceive& first = peer.receives[kFirstNumber & (address.receive_slots - 1)];
   const std::uint32_t memory = first.memory.load(std::memory_order_relaxed);
   RemoteRange range;
@@ -180,7 +181,8 @@ bool QueuePair::close_opened_file() {
   return true;
 }
 
-/// Claims the peer's segment `data`. Returns "", or the reason why it is not meant for this queue pair.
+/// Claims the peer's segment `data`. Returns "", or the reason why the connection is not meant for this queue
+/// pair.
 std::string QueuePair::claim(std::byte* data, const AddressBlob& address) const {
   QpSegment& peer = *view(data, address.receive_slots).header;
   if (std::memcmp(&peer.address, &address, sizeof address) != 0) {
@@ -222,7 +224,7 @@ void QueuePair::to_error() {
 void QueuePair::enter_error(SharedState shown) {
   if (state_ == QpState::err) {
     // The fault stays visible after the queue pair has been destroyed. Otherwise a peer that has not polled
-    // since would find only `closed`, and would learn of its own ERR only with its next request.
+    // since then would find only `closed`, and would learn of its own ERR only with its next request.
     if (shown == SharedState::closed &&
         own_->state.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(SharedState::fault)) {
       own_->state.store(static_cast<std::uint32_t>(shown), std::memory_order_seq_cst);
@@ -238,7 +240,7 @@ void QueuePair::enter_error(SharedState shown) {
   cq_.note_failed(*this);
 }
 
-/// `requests` are the requests that have been published. `failed` says that the queue pair has failed.
+/// `requests` are the requests that have been published. `failed` is true when the queue pair has failed.
 void QueuePair::ring_doorbell(std::span<const SendWr> requests, bool failed) {
   full_fence();
   if (peer_announcements_ != nullptr && peer_->announce.load(std::memory_order_relaxed) != 0) {

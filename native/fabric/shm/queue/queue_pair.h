@@ -46,9 +46,8 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   std::uint32_t index() const { return index_; }
   /// State of this queue pair in its completion queue.
   CompletionQueue::Turns turns;
-  /// Says whether the peer must announce its messages; otherwise the completion queue looks at the ring by
-  /// itself. Messages that are already published are not announced, so the caller must call idle()
-  /// afterwards.
+  /// Determines whether the peer must announce its messages. If not, the completion queue itself looks at the
+  /// ring. Messages that are already published are not announced, so the caller must call idle() afterwards.
   void rely_on_announcements(bool on) {
     own_->announce.store(on ? 1 : 0, on ? std::memory_order_seq_cst : std::memory_order_relaxed);
   }
@@ -83,7 +82,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool peer_holds(std::uint32_t key) const { return own_->in_use.load(std::memory_order_seq_cst) == key; }
   bool peer_is_dead() const;
 
-  /// Closes the descriptor of the queue pair's segment when the peer has mapped the segment, because no
+  /// Closes the descriptor of the queue pair's segment after the peer has mapped the segment, because no
   /// process needs the descriptor from then on. Returns false when it is too early.
   bool close_opened_file();
 

@@ -55,7 +55,7 @@ void Device::forget(const QueuePair& qp) {
 }
 
 /// Closes the descriptors of segments that their peers have opened. Each new queue pair checks a few of the
-/// oldest descriptors, so that few stay open however many queue pairs exist.
+/// oldest descriptors, so that few stay open, however many queue pairs exist.
 void Device::close_opened_files() {
   constexpr int kLooks = 8;
   for (int i = 0; i < kLooks && !with_file_.empty(); ++i) {
@@ -76,7 +76,7 @@ void Device::collect_announced(std::memory_order order) {
     count = 0;
   };
   collect(*announcements(), by_index_.size(), order, [&](std::uint32_t index) {
-    // (Any peer can set any bit, so the index may be unused.)
+    // (The index may be unused, because any peer can set any bit.)
     QueuePair* qp = index < by_index_.size() ? by_index_[index] : nullptr;
     if (qp == nullptr) return;
     qp->expect_look();

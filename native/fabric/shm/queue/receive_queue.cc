@@ -193,7 +193,7 @@ bool QueuePair::invalidate_for_peer(std::uint32_t key) {
   if (key_entry == nullptr || key_entry->qp_num != qp_num_) return false;
   device_.table().revoke(key);
   // The peer's thread sent this message, so it cannot be copying at the same time. If the marker names such a
-  // receive, it is wrong, or the peer has bypassed its own library.
+  // receive, either the marker is wrong, or the peer has bypassed its own library.
   return !peer_holds(key);
 }
 
@@ -222,8 +222,8 @@ std::size_t QueuePair::flush_receives(std::span<Wc> out) {
 }
 
 bool QueuePair::idle() const {
-  // A peer that finishes a copy rings, so this side may sleep when the grace period is over. During the grace
-  // period it must keep looking.
+  // A peer that finishes a copy rings, so this side may sleep after the grace period. During the grace
+  // period, it must keep looking.
   if (awaited_.marker != 0) return in_grace() ? false : peer_holds(awaited_.marker);
   if (completions_head_ != completions_tail_) return false;
   if (state_ == QpState::err) return received_ == posted_;

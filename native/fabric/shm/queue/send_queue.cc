@@ -15,7 +15,7 @@ namespace {
 /// took 1.17 times as long).
 constexpr std::uint32_t kWrittenAheadMax = 2048;
 
-/// After an unsuccessful look for a new epoch, the next look follows after this number of epoch lengths.
+/// After an unsuccessful check for a new epoch, the next check follows after this number of epoch lengths.
 constexpr std::uint64_t kEpochsBetweenLooks = 4;
 
 using software::is_send;
@@ -48,7 +48,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 /// Prefetches the receives into which the messages of this batch will be copied. The peer has read their
 /// earlier content, so their lines are in its CPU's cache. The lines of the whole batch are fetched at once
 /// instead of one after the other. The function is not inlined, and is called only while such messages are
-/// sent, so that messages that fit the cells do not pay for it.
+/// sent. Messages that fit the cells therefore have no cost from it.
 [[gnu::noinline]] void QueuePair::prefetch_receives(std::span<const SendWr> requests) {
   prefetches_receives_ = false;
   std::uint32_t number = sent_;
@@ -151,8 +151,8 @@ bool QueuePair::peer_has_receive() {
   if (sent_ != peer_posted_) return true;
   peer_posted_ = peer_->posted.load(std::memory_order_acquire);
   peer_shortest_receive_ = peer_->shortest_receive.load(std::memory_order_relaxed);
-  // A number beyond the size of the peer's ring is a lie. If this side believed it, messages would overrun
-  // the ring, which harms only the peer that lied.
+  // A number beyond the size of the peer's ring is a lie. If this side believed a false value, messages would
+  // overrun the ring, which harms only the peer that lied.
   return sent_ != peer_posted_ && peer_posted_ - sent_ <= peer_receive_mask_ + 1;
 }
 
@@ -245,8 +245,8 @@ Cell& QueuePair::next_cell() {
 }
 
 /// Called before a message is sent: begins a new epoch if possible. If earlier messages are unread now, some
-/// will probably also be unread after the next message. The next look is therefore deferred, because each
-/// look fetches a cache line that the peer writes.
+/// will probably also be unread after the next message. The next check is therefore deferred, because each
+/// check fetches a cache line that the peer writes.
 [[gnu::noinline]] void QueuePair::look_for_epoch() {
   const bool all_read = peer_->consumed.load(std::memory_order_acquire) == sent_;
   if (all_read) epoch_sent_ = 0;

@@ -1,5 +1,5 @@
-// READ and WRITE: this process's CPU copies from or to the peer's memory, after the checks that the peer's
-// NIC would make. See queue_pair.h.
+// READ and WRITE: this process's CPU makes the checks that the peer's NIC would make, and then copies from or
+// to the peer's memory. See queue_pair.h.
 #include <algorithm>
 #include <cstring>
 
@@ -49,7 +49,7 @@ std::string QueuePair::reach(std::uint32_t rkey, std::uint64_t addr, std::uint64
   return why;
 }
 
-/// Finds the range of the peer's memory on which the key grants this right. The key may become invalid
+/// Finds the range of the peer's memory for which the key grants this right. The key may become invalid
 /// meanwhile.
 WcStatus QueuePair::find_range(const SendWr& wr, std::uint32_t right, std::uint64_t bytes,
                                RemoteRange* range) {
@@ -87,8 +87,8 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
       if (options.before_chunk) options.before_chunk(done);
       const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
       const Copied copied = remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
-      // The key is valid and the pages are gone: the peer's application has freed memory that it lent to a
-      // call. Only this call fails then.
+      // The key is valid and the pages are gone, because the peer's application has freed memory that it lent
+      // to a call. Only this call fails then.
       if (copied == Copied::gone && direction == Direction::read) return {WcStatus::success, 0, true};
       if (copied != Copied::all) return {WcStatus::rem_access_err};
       if (range.mapped != nullptr) range.mapped += part;

@@ -1,6 +1,6 @@
-// The address of a queue pair, as the sideband sends it. It has a fixed size, little-endian byte order and a
-// checksum, so that a damaged blob is refused instead of leading to another peer. Created and read when queue
-// pairs connect.
+// The address of a queue pair, as the sideband connection carries it. It has a fixed size, little-endian byte
+// order and a checksum, so that a damaged blob is refused instead of leading to another peer. Created and
+// read when queue pairs connect.
 #pragma once
 
 #include <netinet/in.h>
@@ -17,8 +17,8 @@
 namespace rdma_rpc::fabric::tcp {
 
 /// An endpoint: an IPv6 address and a port. IPv4 addresses are written as ::ffff:a.b.c.d. A link-local
-/// address has the number of its interface on this host in bytes 4 to 7, which are 0 in the form that other
-/// hosts use.
+/// address has the number of its interface on this host in bytes 4 to 7. These bytes are 0 in the form that
+/// other hosts use.
 struct Endpoint {
   std::array<std::uint8_t, 16> ip{};
   std::uint16_t port = 0;

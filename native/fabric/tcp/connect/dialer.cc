@@ -14,7 +14,7 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 /// Limit of further attempts after an attempt that reached another server. With a round-robin load balancer,
-/// this number of attempts reaches the right server among as many servers.
+/// this number of attempts reaches the right server if there are at most as many servers.
 constexpr std::uint32_t kAgainMax = 31;
 
 }  // namespace

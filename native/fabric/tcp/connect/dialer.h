@@ -1,7 +1,7 @@
-// Connects the active side: opens a connection to the peer, sends the connect message, which names the wanted
-// queue pair, and waits for the answer. Behind a proxy or a load balancer, the connection may reach another
-// server, which does not know that queue pair. The dialer then tries again, because the next connection may
-// reach the right server. Owned by the queue pair, on the device's thread.
+// Connects the active side. It opens a connection to the peer, sends the connect message, which names the
+// wanted queue pair, and waits for the answer. Behind a proxy or a load balancer, the connection may reach
+// another server, which does not know that queue pair. The dialer then tries again, because the next
+// connection may reach the right server. Owned by the queue pair, on the device's thread.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class Dialer final : public EventHandler {
       : device_(device), qp_(qp), endpoint_(endpoint), to_(to), from_(from), answers_(answers) {}
   ~Dialer() override;
 
-  /// Returns "", or why the connection attempt cannot even begin. After "" it proceeds by itself, and ends
+  /// Returns "", or why the connection attempt cannot even begin. After "" it continues by itself, and ends
   /// with QueuePair::connected() or fail().
   std::string start();
 

@@ -12,11 +12,11 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Time in milliseconds for which to try to send. The time is enough to send the content of a send buffer,
-/// but a silent peer does not keep a descriptor for long.
+/// Time in milliseconds for which to try to send. The time is long enough to send the content of a send
+/// buffer, and so short that a silent peer does not keep a descriptor for long.
 constexpr std::uint32_t kLimitMs = 5'000;
-/// Time in milliseconds to wait before a reset. The time is enough for the reason of the end to arrive, and
-/// too short for another retransmission of lost bytes.
+/// Time in milliseconds to wait before a reset. The time is long enough for the reason of the end to arrive,
+/// and too short for another retransmission of lost bytes.
 constexpr std::uint32_t kSilentMs = 1'000;
 constexpr std::size_t kDrainBytes = 64 << 10;
 /// Limit of reads on one connection before the other connections have their turn.
@@ -36,7 +36,7 @@ void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
 }
 
 void LingeringSockets::add_silent(UniqueFd fd) {
-  // The option is set now, so that the socket is reset however it is closed, including by the end of the
+  // The option is set now, so that the socket is reset whichever way it is closed, including the end of the
   // device.
   reset_on_close(fd.get());
   keep(std::move(fd), {}).wait();

@@ -1,7 +1,7 @@
-// Connections whose queue pair is in ERR or destroyed, and which still have a few bytes to send: the rest of
-// a started frame, the reason why a request was refused, or a BYE frame. If they were closed at once, these
-// bytes would be lost, because a socket that is closed with unread input is reset. Each connection is
-// therefore drained until the peer closes it or its time is over. On the device's thread.
+// Connections whose queue pair is in ERR or destroyed, and which still have a few bytes to send. The bytes
+// are the rest of a started frame, the reason why a request was refused, or a BYE frame. If they were closed
+// at once, these bytes would be lost, because a socket that is closed with unread input is reset. Each
+// connection is therefore drained until the peer closes it or its time is over. On the device's thread.
 #pragma once
 
 #include <list>
@@ -19,8 +19,8 @@ class LingeringSockets {
   /// Beyond kMax connections the oldest is closed.
   void add(UniqueFd fd, std::vector<std::byte> bytes);
   /// Adds a connection whose packets are lost on the way. Nothing more is sent on such a connection, and it
-  /// is reset after a delay. The delay makes sure that the reset, if it arrives at all, does not arrive
-  /// before the reason, which is sent on the control connection.
+  /// is reset after a delay. Because of the delay, the reset, if it arrives at all, does not arrive before
+  /// the reason, which is sent on the sideband connection.
   void add_silent(UniqueFd fd);
 
  private:

@@ -1,12 +1,12 @@
 // Coalesces small messages: decides whether they may wait so that more messages are sent with them. A system
 // call that sends takes long compared with a call, and the user works in batches of 16. While the user still
-// has completions to poll, it will respond to them at once, so its posted messages wait for those responses.
-// A message never waits for an event that may not come. A message that is posted when all completions have
-// been polled is sent at once, and so are all messages of a user that works slowly. The number of waiting
-// messages is at most the number of completions that are left to be polled, so that the peer can work on the
-// first half of a long batch while the second half is being created. Only for users that promise to keep
-// polling (QpOptions::polls_on). Consulted by the completion queue, for its queue pairs, on the device's
-// thread.
+// has completions to poll, it will respond to them at once. Therefore its posted messages wait for those
+// responses. A message never waits for an event that may not come. A message that is posted when all
+// completions have been polled is sent at once, and so are all messages of a user that works slowly. The
+// number of waiting messages is at most the number of completions that are left to be polled. Therefore the
+// peer can work on the first half of a long batch while the second half is being created. Only for users that
+// promise to keep polling (QpOptions::polls_on). Consulted by the completion queue, for its queue pairs, on
+// the device's thread.
 #pragma once
 
 #include <chrono>
@@ -42,8 +42,8 @@ class Coalescing {
   /// A user that polls again within this time is still handling a batch. A batch of small calls takes a third
   /// of this time.
   static constexpr auto kQuick = std::chrono::microseconds(30);
-  /// Longest wait: as long as a batch of small calls takes. A small call of another session may have to wait
-  /// that long.
+  /// Longest wait; it equals the time of a batch of small calls. A small call of another session may have to
+  /// wait that long.
   static constexpr auto kMost = std::chrono::microseconds(50);
 
   typename Clock::time_point gave_out_, since_;

@@ -106,7 +106,7 @@ void CompletionQueue::progress() {
   give_turns();
 }
 
-/// A refusal by the system does no harm: fd() is readable once too often, or a sleeping thread polls.
+/// A refusal by the system does no harm: fd() becomes readable once too often, or a sleeping thread polls.
 void CompletionQueue::watch_sockets(bool on) {
   epoll_event event{};
   if (on) event.events = EPOLLIN;

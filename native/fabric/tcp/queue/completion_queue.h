@@ -1,11 +1,11 @@
-// The completion queue gives its queue pairs their turns, sleeps and wakes. The kernel reports readiness as
-// an edge, which is remembered here, so that idle queue pairs cost nothing, whatever their number. On the
-// device's thread.
+// The completion queue gives its queue pairs their turns, sleeps and wakes. The kernel reports a change of
+// readiness only once, and this class remembers it. Therefore idle queue pairs cost nothing, whatever their
+// number. On the device's thread.
 //
 // fd() is an epoll descriptor that watches an inner epoll descriptor, which contains the sockets.
-// acknowledge() reads the events of the inner one. fd() stops watching it only after some polls without a
-// sleep, so that fd() is not readable while no thread sleeps, even when sockets are. A thread that sleeps
-// between two responses therefore does not pay for changes of the epoll set.
+// acknowledge() reads the events of the inner descriptor. fd() stops watching it only after some polls
+// without a sleep, so that fd() is not readable while no thread sleeps, even when sockets are. A thread that
+// sleeps between two responses therefore does not pay for changes of the epoll set.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ class CompletionQueue final : public fabric::CompletionQueue {
   /// Returns whether `messages` messages of a queue pair may wait for more. If they may wait, the queue pair
   /// enqueues itself.
   bool may_coalesce(std::uint32_t messages) { return coalescing_.may_wait(messages, ring_.size()); }
-  /// Wakes the user because a state has changed, although poll() returns no completion for it.
+  /// Wakes the user because a state has changed, although poll() returns no completion for the change.
   void announce();
 
  private:

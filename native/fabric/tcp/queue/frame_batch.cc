@@ -7,7 +7,8 @@
 namespace rdma_rpc::fabric::tcp {
 namespace {
 
-/// Limit of the size of a payload that is copied into the batch. A longer payload is sent from where it lies.
+/// Limit of the size of a payload that is copied into the batch. A longer payload is sent from its own
+/// memory, without a copy.
 constexpr std::size_t kCopiedMax = 512;
 
 }  // namespace

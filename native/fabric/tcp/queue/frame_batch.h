@@ -18,7 +18,7 @@ namespace rdma_rpc::fabric::tcp {
 class FrameBatch {
  public:
   static constexpr std::size_t kFrames = 64, kSegments = 64;
-  /// Limit of payload bytes. A small frame that is created now waits for them, in addition to
+  /// Limit of payload bytes. A small frame that is created now waits for these bytes, in addition to
   /// TCP_NOTSENT_LOWAT.
   static constexpr std::size_t kBytes = kFrameBytesMax;
 

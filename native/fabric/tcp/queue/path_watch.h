@@ -1,7 +1,8 @@
-// Checks whether a queue pair's bytes still reach the peer. A firewall that has forgotten the connection, or
-// an MTU that is smaller on the way than at the ends, silently drops packets of one connection while the
-// connection of the handshake stays alive. The kernel's counters show this: it resends the same bytes again
-// and again without an answer. A stopped or slow peer is different, because its kernel answers.
+// Checks whether a queue pair's bytes still reach the peer. Two faults silently drop packets of one
+// connection while the connection of the handshake stays alive: a firewall that has forgotten the connection,
+// and an MTU that is smaller on the way than at the ends. The kernel's counters show this: it resends the
+// same bytes again and again without an answer. A stopped or slow peer is different, because its kernel
+// answers.
 //
 // The check runs once a second, and only for queue pairs that have sent something. When there are thousands
 // of such queue pairs, only some are checked at a time, because each check costs system calls. On the
@@ -19,8 +20,8 @@ namespace rdma_rpc::fabric::tcp {
 
 class Device;
 
-/// Returns the kernel's information about the socket. If the system does not answer, returns a state in which
-/// everything has arrived.
+/// Returns the kernel's information about the socket. If the system does not answer, returns a state as if
+/// everything had arrived.
 PathState kernel_path_state(int fd);
 
 /// Watches the path of one queue pair.

@@ -1,5 +1,5 @@
 // READs and atomics of the peer that are being answered, in order. An atomic is executed when its turn comes,
-// so that its effect lies between the READs before and behind it. Owned by a QueuePair, on the device's
+// so that its effect lies between the READs before and after it. Owned by a QueuePair, on the device's
 // thread.
 #pragma once
 

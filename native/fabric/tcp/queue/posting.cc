@@ -46,8 +46,8 @@ std::size_t QueuePair::post_recv(std::span<const RecvWr> requests) {
 }
 
 /// Executes the local requests that come next. Completions keep their order, even behind unsignaled requests.
-/// The end of an unsignaled request is not reported by itself, so an ack is requested for it if a completion
-/// waits for it.
+/// The end of an unsignaled request is not reported by itself. If a completion waits for it, an ack is
+/// requested for it.
 void QueuePair::carry_out_local() {
   while (!sends_.all_started()) {
     SendSlot& slot = sends_.next();

@@ -127,7 +127,7 @@ void QueuePair::wants_turn() {
 
 void QueuePair::turn() {
   enqueued_ = false;
-  // First this sends messages that waited to be coalesced, so that the peer works on them while this side
+  // This first sends messages that waited to be coalesced, so that the peer works on them while this side
   // reads. It also sends an ack that was not sent with another frame.
   if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();
@@ -192,19 +192,19 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
   cq_.announce();
 }
 
-/// Gives up the connection together with the bytes that are still to be sent. From here on no memory of the
+/// Gives up the connection, and with it the bytes that are still to be sent. From here on no memory of the
 /// user is accessed.
 void QueuePair::part(Op last_word, const Header* refusal) {
   if (path_.is_silent()) {
-    // Otherwise no frame would arrive, and the kernel would retransmit it for a minute.
+    // Otherwise no frame would arrive, and the kernel would retransmit for a minute.
     cq_.remove(*this, socket_.get());
     --device_.counts().open_fds;
     device_.lingering_sockets().add_silent(std::move(socket_));
     return batch_.clear();
   }
   if (!batch_.may_be_read(device_.keys(), qp_num_)) {
-    // The rest of the frame in progress must not be sent, because its memory may no longer be read, and it
-    // must not be omitted. The connection is therefore reset.
+    // The rest of the frame in progress must not be sent, because its memory may no longer be read. It must
+    // not be omitted either. The connection is therefore reset.
     UniqueFd fd = std::move(socket_);
     socket_ = UniqueFd();
     cq_.remove(*this, fd.get());

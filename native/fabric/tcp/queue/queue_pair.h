@@ -3,12 +3,12 @@
 // frame, the path. The two states below, and what they allow, belong to this class. It is defined in five
 // files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames
 // out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending belong to one
-// class, because an incoming frame causes an ack, answers or a refusal, and a send may end the connection for
-// both directions. Two classes would call each other at every step. On the device's thread.
+// class. An incoming frame causes an ack, answers or a refusal, and a send may end the connection for both
+// directions. Two classes would call each other at every step. On the device's thread.
 //
 // Reading never waits for writing. Each incoming frame is executed or refused at once. At most a few frames
-// then wait to be sent (an ack, kReadsMax READ responses, one refusal). Two sides that only write therefore
-// do not block each other.
+// wait to be sent then: an ack, kReadsMax READ responses, and one refusal. Therefore two sides that only
+// write do not block each other.
 //
 // Two state variables describe the two directions of a connection in RTS. In ERR the queue pair has no
 // socket.
@@ -89,7 +89,7 @@ class QueuePair final : public fabric::QueuePair {
   bool asks_for_path() const { return path_.asks(); }
 
   // The following members are for the completion queue.
-  /// Called when the socket is ready. `ends` says that the readable bytes are followed by the end of the
+  /// Called when the socket is ready. `ends` is set when the readable bytes are followed by the end of the
   /// connection.
   void note_ready(bool readable, bool writable, bool ends);
   void turn();
@@ -174,7 +174,7 @@ class QueuePair final : public fabric::QueuePair {
   void add_atomic_answer();
 
   // receiving.cc
-  /// Returns false while a refusal waits to be sent, because reading then waits, too.
+  /// Returns false while a refusal waits to be sent, because reading waits then, too.
   bool may_read() const { return readable_ && (in_ != In::refuses || out_ == Out::broken); }
   void read();
   std::size_t landing(iovec* to);
@@ -238,7 +238,7 @@ class QueuePair final : public fabric::QueuePair {
   // Members for receiving:
   In in_ = In::hears;
   bool readable_ = false;
-  /// The end of the connection has been announced, so reading continues after a short read.
+  /// The end of the connection has been announced, so reading continues even after a short read.
   bool reads_to_end_ = false;
   Incoming incoming_;
   AtomicOperands operands_{};  ///< operands of the atomic that is being received

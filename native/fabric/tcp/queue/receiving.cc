@@ -16,7 +16,7 @@ namespace {
 /// reported: one bulk frame.
 constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 /// Behind the rest of a payload longer than this, only the next header is read, because more bulk payload may
-/// follow it.
+/// follow.
 constexpr std::size_t kSmall = 4096;
 constexpr const char* kNoGoodBye =
     "the peer has closed the connection without a good-bye: its process has ended, or a device on the "
@@ -67,7 +67,7 @@ void QueuePair::read() {
     const auto got = static_cast<std::size_t>(result);
     bytes += got;
     // A short read has emptied the socket. If the end of the connection has been announced, the next read
-    // returns it.
+    // reports it.
     readable_ = got == wanted || reads_to_end_;
     if (in_ == In::deaf) continue;
     const std::size_t direct = std::min(got, incoming_.left());

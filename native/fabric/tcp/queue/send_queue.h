@@ -42,7 +42,7 @@ struct SendSlot {
   Opcode opcode;
   WcStatus status;  ///< how the request will fail, if it is already known that it fails
   bool signaled, fence, inlined, begun;
-  /// The request may have to wait for earlier READs, or until this side knows the features of the peer:
+  /// The request may have to wait for earlier READs, or until this side knows the features of the peer; see
   /// must_wait().
   bool may_wait;
   bool asked;  ///< an ack for earlier requests has been requested, because this request must fail behind them
@@ -123,7 +123,7 @@ class SendQueue {
   bool fail_oldest(WcStatus status);
 
   /// Advances to the next finished request and returns it, or null when none is finished. A failed request is
-  /// the last one that this returns.
+  /// the last request that this function returns.
   SendSlot* retire();
   /// Returns the index behind the request that retire() returned last.
   std::uint64_t retired() const { return at_.retired; }

@@ -1,7 +1,7 @@
-// Sends frames. next_frame() is the only place that decides which frame is next: control frames and small
-// requests first, then one part of a transfer, alternating between a request and a READ response. A small
-// frame therefore waits for at most one part, in addition to the bytes in the kernel. Requests keep their
-// order: a small request waits for a WRITE that was posted before it, and no other numbered frame comes
+// Sends frames. next_frame() is the only place that decides which frame is next. Control frames and small
+// requests come first. Then comes one part of a transfer, alternately of a request and of a READ response.
+// Therefore a small frame waits for at most one part, in addition to the bytes in the kernel. Requests keep
+// their order: a small request waits for a WRITE that was posted before it, and no other numbered frame comes
 // between the frames of one request. See queue_pair.h.
 #include <sys/socket.h>
 
@@ -15,8 +15,8 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 /// Limit of bytes sent for one queue pair before other queue pairs have their turn and incoming data is
-/// handled: one bulk frame. With this limit a small call beside transfers waits half as long as with eight
-/// frames (one run), and the transfers are not slower.
+/// handled: one bulk frame. With this limit, a small call beside transfers waits half as long as with eight
+/// frames (in one run), and the transfers are not slower.
 constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 constexpr std::uint32_t kSmall = 4096;
 
@@ -83,8 +83,8 @@ QueuePair::NextRequest QueuePair::next_request() {
   return is_small(slot) ? NextRequest::small : NextRequest::bulk;
 }
 
-/// Called when the next request waits. If it waits because the peer may not support it, asks the peer for its
-/// features. A request that the peer does not support is never sent.
+/// Called when the next request waits. If it waits because the peer may not support it, this function asks
+/// the peer for its features. A request that the peer does not support is never sent.
 void QueuePair::look_at_features() {
   if (sends_.needs_features()) acks_.question = asks_for_features_ = true;
   if (!sends_.lacks_features()) return;

@@ -1,5 +1,5 @@
-// The address of a queue pair in the form that the sideband carries: a fixed size, little endian. Made and
-// read when queue pairs connect.
+// The address of a queue pair in the form that the sideband connection carries: a fixed size, little endian.
+// Made and read when queue pairs connect.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Flags that say how a queue pair can be connected and which kind of device it is on.
+/// Flags for the ways in which a queue pair can be connected, and for the kind of its device.
 enum Way : std::uint8_t {
   way_cm = 1u << 0,        ///< by rdma_cm
   way_sideband = 1u << 1,  ///< by the content of the two addresses
@@ -46,15 +46,15 @@ struct Address {
   std::uint16_t lid = 0;
   std::array<std::uint8_t, 16> gid{};
 
-  /// This field is not part of the encoded address. True when the peer is a listener of another program; then
-  /// only its IP address and port are known.
+  /// This field is not part of the encoded address. True when the peer is a listener of another program, of
+  /// which only the IP address and port are known.
   bool other = false;
 };
 inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 2 + 2 + 16 + 16 + 2 + 2 + 4 + 16;
 
 std::vector<std::byte> encode(const Address& address);
 /// Checks a peer's bytes. Returns "" when they are an address to which `mine` can be connected, and sets
-/// `way`; otherwise returns why not.
+/// `way`. Otherwise returns the reason why they are not.
 std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way);
 
 /// The address of a listener of another program: a magic, an IPv6 address (IPv4 as ::ffff:a.b.c.d) and a

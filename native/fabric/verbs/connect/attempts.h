@@ -23,7 +23,7 @@ class Attempts {
   /// Returns false, with errno set, when the system refuses.
   bool open();
 
-  /// Readable while progress() has work to do. May be watched together with other descriptors.
+  /// Readable while progress() has work to do. It may be watched together with other descriptors.
   int fd() const { return epoll_; }
   void progress();
   /// Returns whether an attempt is in progress; if so, each poll must also call progress().

@@ -53,7 +53,7 @@ std::string CmConnection::start(const Address& peer) {
     why = resolve();
   } else {
     phase_ = Phase::waiting;
-    // A request came before connect(). It is from the peer, or from another process that has seen our
+    // A request came before connect(). It comes from the peer, or from another process that has seen our
     // address.
     if (id_ != nullptr && equal(asked_by_, active_word())) {
       why = accept();
@@ -69,7 +69,7 @@ std::string CmConnection::start(const Address& peer) {
 }
 
 void CmConnection::set_timer() {
-  // A listener of another program would think that a second request comes from another client.
+  // A listener of another program would mistake a second request for one of another client.
   const bool asks = qp_.address().active != 0 && !is_iwarp(peer_) && !peer_.other;
   const std::chrono::milliseconds limit(manager_.device().options().connect_timeout_ms);
   const auto soon = Attempts::Clock::now() + limit / kRequests;
@@ -236,7 +236,7 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
       why = "the peer has closed the connection";
       break;
     case RDMA_CM_EVENT_ADDR_CHANGE:
-      // Without this case, only the end of all retries would show that the connection is dead.
+      // Without this case, the connection would be known to be dead only at the end of all retries.
       why = "the address of " + manager_.device().capabilities().name +
             " has moved to other hardware, as when a bond fails over (RDMA_CM_EVENT_ADDR_CHANGE)";
       break;
@@ -287,7 +287,7 @@ void CmConnection::call_returned() {
     return;
   }
   if (*result != EADDRINUSE && *result != EADDRNOTAVAIL) return fail(refused(*result));
-  // rdma_cm has picked a local port that a TCP socket uses: try again, with another port.
+  // rdma_cm has picked a local port that a TCP socket uses, so the attempt is repeated with another port.
   abandon({});
   const std::string why = resolve();
   if (!why.empty()) fail(why);
@@ -317,7 +317,7 @@ void CmConnection::up() {
 }
 
 void CmConnection::fail(const std::string& why) {
-  // The request came before start() and is gone: forget it.
+  // The request came before start() and is gone, so it is dropped.
   if (phase_ == Phase::idle) return id_.reset();
   if (phase_ == Phase::up) return qp_.fail(why);
   end(Phase::down);

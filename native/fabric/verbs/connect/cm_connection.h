@@ -1,10 +1,10 @@
 // Connects a queue pair to its peer by rdma_cm. The queue pair already exists, and this file moves it through
-// its states (on iWARP the kernel does), so that receives are posted in time. On the device's thread.
+// its states, so that receives are posted in time. On iWARP the kernel moves it. On the device's thread.
 //
-// rdma_cm resends a lost message only after four seconds, so the active side repeats its request earlier,
-// with another id, and the passive side takes the newest request. The queue pairs are not affected, because
-// the address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and repeats
-// messages by itself.
+// rdma_cm sends a lost message again only after four seconds. Therefore the active side repeats its request
+// earlier, with another id, and the passive side uses the newest request. The queue pairs are not affected,
+// because the address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and
+// repeats messages by itself.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,8 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair;
 
-/// The private data of an active side's request. It names the queue pair of the peer and its own.
+/// The private data of an active side's request. It names the queue pair of the peer and the sender's own
+/// queue pair.
 struct PrivateData {
   static constexpr std::uint32_t kMagic = 0x43565252;  // "RRVC"
   std::uint32_t magic = kMagic;
@@ -69,8 +70,8 @@ class CmConnection final : public Connection {
   std::string move_to(ibv_qp_state state);
   std::string move_to_rts();
   /// Sets the attributes on which the two sides have agreed by their addresses. Only the path comes from
-  /// rdma_cm, because rdma_cm has other limits, requests a delay of 655 ms after a SEND without a receive,
-  /// and changes the packet numbers with each request.
+  /// rdma_cm. rdma_cm has other limits, requests a delay of 655 ms after a SEND without a receive, and
+  /// changes the packet numbers with each request.
   void agree(ibv_qp_attr* attr) const;
   rdma_conn_param parameters() const;
   std::string refused(int status) const;
@@ -81,7 +82,7 @@ class CmConnection final : public Connection {
   void end(Phase phase);
   void abandon(QueueObjects queue);
   /// Lets the connection manager destroy the id of an ended connection later. (The id of a cancelled request
-  /// must be destroyed at once; otherwise the peer would take that request for the newest one.)
+  /// must be destroyed at once. Otherwise the peer would mistake that request for the newest one.)
   void let_go();
 
   ConnectionManager& manager_;
@@ -91,7 +92,7 @@ class CmConnection final : public Connection {
   Phase phase_ = Phase::idle;
   Attempts::Clock::time_point limit_;
   PrivateData private_data_;
-  Token asked_by_{};  ///< active side of the request that came before start()
+  Token asked_by_{};  ///< on the active side, of the request that came before start()
   IdPtr id_;
   std::shared_ptr<ConnectThread> thread_;
   bool ready_ = false;     ///< passive: the queue pair is in RTS

@@ -54,7 +54,8 @@ void ConnectThread::run(const Call& call) {
 }
 
 std::optional<int> ConnectThread::result(std::chrono::milliseconds wait) {
-  // A condition variable is no choice here: glibc before 2.30 has no timed wait on the monotonic clock.
+  // A condition variable cannot be used here, because glibc before 2.30 has no timed wait on the monotonic
+  // clock.
   pollfd rung{wake_up_->fd(), POLLIN, 0};
   if (wait.count() > 0) ::poll(&rung, 1, static_cast<int>(wait.count()));
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
 // A thread for the blocking call of a connection attempt. The thread ends with the attempt. Two calls may
-// block. With rdma_cm, an iWARP driver may connect a TCP socket inside rdma_connect(): when the network is
+// block. With rdma_cm, an iWARP driver may connect a TCP socket inside rdma_connect(). When the network is
 // dead, soft-iWARP blocks there for two minutes, and then waits for the answer in rdma_destroy_id(). Without
 // rdma_cm, ibv_modify_qp() resolves the hardware address of the peer. Used by the two kinds of Connection.
 #pragma once
@@ -39,7 +39,7 @@ class ConnectThread {
   static std::shared_ptr<ConnectThread> start(Call call, std::shared_ptr<WakeUp> wake_up);
 
   /// The result of the call. Returns nothing if the call is still running after `wait`, or if the wake-up was
-  /// rung for another reason meanwhile.
+  /// rung for another reason in the meantime.
   std::optional<int> result(std::chrono::milliseconds wait = {});
   /// Ends the attempt; the caller owns all objects.
   void release();

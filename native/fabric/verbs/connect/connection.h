@@ -13,7 +13,7 @@ namespace rdma_rpc::fabric::verbs {
 class Connection {
  public:
   virtual ~Connection() = default;
-  /// Starts the attempt, which then proceeds by itself to QueuePair::connected() or fail(). Returns "", or
+  /// Starts the attempt, which then continues by itself to QueuePair::connected() or fail(). Returns "", or
   /// why the attempt cannot begin.
   virtual std::string start(const Address& peer) = 0;
   /// The last step of QpOptions::stepwise, from RTR to RTS. Returns "", or why it cannot be made.

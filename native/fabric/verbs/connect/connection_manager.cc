@@ -20,13 +20,13 @@ constexpr int kBacklog = 512;
 /// Number of ports to try. The kernel picks a port that is free for rdma_cm; on iWARP the port must also be
 /// free for TCP sockets.
 constexpr int kPortsTried = 16;
-/// Limit of ids of connections that ended while the port was down. Further ones are destroyed at once.
+/// Limit of ids of connections that ended while the port was down. Further ids are destroyed at once.
 constexpr std::size_t kPutAwayMax = 4096;
 
 }  // namespace
 
 std::string why_no_rdma_cm() {
-  // Checks the file first, because the library writes to stderr when it is missing.
+  // The file is checked first, because the library writes to stderr when it is missing.
   if (::access(kFile, R_OK | W_OK) == 0) return "";
   const int error = errno;
   return std::string("rdma_cm is off: ") + kFile + ": " + std::strerror(error) +
@@ -73,8 +73,8 @@ bool ConnectionManager::is_mine(const rdma_cm_id& id) const {
 }
 
 bool ConnectionManager::find_address() {
-  // No attribute of a device says which IP addresses lead to it (the GID of an iWARP device is no IP
-  // address), so try all addresses, the likely ones first.
+  // No attribute of a device tells which IP addresses lead to it (the GID of an iWARP device is no IP
+  // address). Therefore all addresses are tried, the likely ones first.
   const std::vector<IpAddress> candidates = host_addresses();
   const std::optional<Interface> wanted = interface_with(device_.options().address);
   const auto rank = [&](const IpAddress& ip) {
@@ -135,12 +135,13 @@ std::string ConnectionManager::listen() {
 }
 
 bool ConnectionManager::can_speak() const {
-  // The query is a command of some 100 us, and hundreds of connections may end at once, so keep its result
-  // for a short time.
+  // The query is a command of some 100 us, and hundreds of connections may end at once. Therefore its result
+  // is kept for a short time.
   constexpr std::chrono::milliseconds kFresh{20};
   const auto now = Attempts::Clock::now();
   if (now - asked_ > kFresh) {
-    // (A device that cannot be queried is being removed, and waits until its ids are destroyed.)
+    // (A device that cannot be queried is being removed. The removal waits until the device's ids are
+    // destroyed.)
     spoke_ = why_down(device_.context(), device_.port().number).empty();
     asked_ = now;
   }

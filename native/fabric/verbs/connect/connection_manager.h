@@ -24,13 +24,14 @@ class ConnectionManager {
   static std::unique_ptr<ConnectionManager> open(const Device& device, std::string* why);
   ~ConnectionManager();
 
-  /// Readable while progress() has work to do. May be watched together with other descriptors.
+  /// Readable while progress() has work to do. It may be watched together with other descriptors.
   int fd() const { return channel_->fd; }
   void progress();
 
   /// Starts to listen for the peers' connections; call it once. Returns "", or why that failed.
   std::string listen();
-  /// Returns whether the device was removed from the machine. The kernel then waits until it is closed.
+  /// Returns whether the device was removed from the machine. The kernel then waits until the device is
+  /// closed.
   bool removed() const { return removed_; }
   /// Address of this device, with the listener's port while it listens.
   const IpAddress& address() const { return address_; }

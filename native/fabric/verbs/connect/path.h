@@ -1,5 +1,5 @@
-// The path of a queue pair's packets when rdma_cm does not name it. Called when queue pairs connect, on the
-// device's thread.
+// The path of a queue pair's packets when rdma_cm does not provide it. Called when queue pairs connect, on
+// the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Returns whether packets need a global route header. On Ethernet they always do. On InfiniBand they do when
-/// the device requires it or the peer is in another subnet, which the first half of a GID names.
+/// Returns whether packets need a global route header. On Ethernet they always do. On InfiniBand they do so
+/// when the device requires it, or when the peer is in another subnet. The first half of a GID names the
+/// subnet.
 inline bool needs_route(const Port& port, const Address& peer) {
   constexpr std::size_t kSubnetBytes = 8;
   return port.needs_grh || port.address.link_layer == IBV_LINK_LAYER_ETHERNET ||

@@ -39,7 +39,7 @@ class Watch {
     const std::lock_guard lock(mutex_);
     const auto same = [&](const Kept& kept) { return kept.anchor->verbs == added.anchor->verbs; };
     if (std::any_of(kept_.begin(), kept_.end(), same)) return;
-    // Without the watching thread nothing can be done: the device will stay open after its removal.
+    // Without the watching thread nothing can be done, and the device will stay open after its removal.
     if (changed_.fd() < 0 || (!running_ && !start())) return;
     kept_.push_back(std::move(added));
     changed_.ring();

@@ -10,15 +10,15 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Call when `anchor`, an id bound to a device, has reported that the device is removed. Destroys the id and
-/// redirects librdmacm's two descriptors of that device to /dev/null. The descriptors are not closed, because
-/// librdmacm remembers their numbers and closes them itself when it opens a new device; by then, numbers that
-/// were closed here could belong to other files. So two descriptors stay open for each device that is removed
-/// and not added again.
+/// Must be called when `anchor`, an id bound to a device, has reported that the device is removed. Destroys
+/// the id and redirects librdmacm's two descriptors of that device to /dev/null. The descriptors are not
+/// closed, because librdmacm remembers their numbers and closes them itself when it opens a new device. By
+/// then, the numbers could belong to other files. Therefore two descriptors stay open for each device that is
+/// removed and not added again.
 void let_go_of_removed(IdPtr anchor);
 
-/// Call when `anchor` and its channel are no longer used. If their device is removed later, a thread of this
-/// process handles that. One id is kept for each device that the process has used.
+/// Must be called when `anchor` and its channel are no longer used. If their device is removed later, a
+/// thread of this process handles that. One id is kept for each device that the process has used.
 void watch_for_removal(std::shared_ptr<rdma_event_channel> channel, IdPtr anchor);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -16,8 +16,8 @@ inline void set_service(const VerbsOptions& options, ibv_ah_attr* path) {
   if (options.service_level >= 0) path->sl = static_cast<std::uint8_t>(options.service_level);
 }
 
-/// Returns the RNR retry count. It is unlimited when the peer says that it may have to handle a page fault
-/// first; the watchdog ends requests that never complete.
+/// Returns the RNR retry count. The number of retries is unlimited when the peer announces that it may have
+/// to handle a page fault first. The watchdog ends requests that never complete.
 inline std::uint8_t rnr_retries(const VerbsOptions& options, const Address& peer) {
   constexpr std::uint8_t kEndless = 7;
   if (options.rnr_retry >= 0) return static_cast<std::uint8_t>(options.rnr_retry);

@@ -15,7 +15,7 @@ namespace {
 
 /// Time for which the passive side waits for the blocking call before it answers. The answer makes the active
 /// side send, and its first packets should find a queue pair that is ready. Resolving a neighbour takes less
-/// time than this when it is known or responds; if it takes longer, the first packets are resent.
+/// time than this when it is known or responds. If it takes longer, the first packets are sent again.
 constexpr std::chrono::milliseconds kPassiveWait{5};
 
 }  // namespace
@@ -61,7 +61,7 @@ std::string SidebandConnection::start(const Address& peer) {
   const std::optional<int> result = thread_->result(kPassiveWait);
   if (!result) return "";
   std::string why = finish(*result);
-  // The thread has rung the wake-up, so read it now: otherwise it would wake the next sleeper for nothing.
+  // The thread has rung the wake-up, so it is read now. Otherwise it would wake the next sleeper for nothing.
   // All connections share the wake-up, so progress() checks the other connections, too.
   device_.attempts().progress();
   return why;

@@ -1,6 +1,6 @@
 // Connects one queue pair to its peer without rdma_cm, with the content of the address blobs alone. When the
 // queue pair moves to RTR, the kernel resolves the peer's hardware address and waits a second if no host has
-// the GID. Therefore that call has a thread of its own; all else runs on the device's thread.
+// the GID. Therefore that call has a thread of its own. Everything else runs on the device's thread.
 #pragma once
 
 #include "fabric/verbs/connect/connect_thread.h"

@@ -21,12 +21,12 @@ class AddressHandle final : public fabric::AddressHandle {
 };
 
 /// Translates the GID of a group to the form that the port's network uses, in place. A port with an IPv4
-/// address (RoCE v2) reaches the groups ff0e::ffff:A.B.C.D, which are ::ffff:A.B.C.D there, as in rdma_cm.
-/// Returns "", or why the port cannot reach the group.
+/// address (RoCE v2) reaches the groups ff0e::ffff:A.B.C.D. There they have the form ::ffff:A.B.C.D, as in
+/// rdma_cm. Returns "", or why the port cannot reach the group.
 std::string to_group_of(const Port& port, Gid* group);
 
-/// Returns a handle for datagrams from that port, or null with the reason in `error`. On Ethernet the kernel
-/// may look for the neighbour first, which takes up to three seconds when it does not answer.
+/// Returns a handle for datagrams from that port, or null with the reason in `error`. On Ethernet, the kernel
+/// may first look for the neighbour, which takes up to three seconds when the neighbour does not answer.
 std::unique_ptr<AddressHandle> make_handle(ibv_pd* pd, const Port& port, const AhAttr& attr,
                                            std::string* error);
 

@@ -1,7 +1,8 @@
 // A UD queue pair's membership of a multicast group, from attach_multicast() to detach_multicast() or the end
-// of the queue pair. It has two parts: the device delivers the group's datagrams to the queue pair, and on
-// Ethernet the host tells its network, by IGMP or MLD, that it wants them (switches send them nowhere else,
-// and the kernel's software devices get only what the host's own IP layer takes). On the device's thread.
+// of the queue pair. It has two parts. The device delivers the group's datagrams to the queue pair. On
+// Ethernet, the host also tells its network, by IGMP or MLD, that it wants them: switches send them nowhere
+// else, and the kernel's software devices get only what the host's own IP layer accepts. On the device's
+// thread.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ namespace rdma_rpc::fabric::verbs {
 class Group {
  public:
   /// Returns null, with the reason in `why`, when the device or the host refuses. The group must be destroyed
-  /// before the queue pair, since a device destroys no queue pair that belongs to a group.
+  /// before the queue pair, because a device destroys no queue pair that belongs to a group.
   static std::unique_ptr<Group> join(ibv_qp* qp, const Port& port, const Gid& group, std::string* why);
   ~Group();
   Group(const Group&) = delete;
@@ -31,7 +32,7 @@ class Group {
   const Gid gid_;  ///< as the user names the group
   ibv_gid on_wire_{};
   ibv_qp* qp_ = nullptr;
-  UniqueFd membership_;  ///< a socket that has joined the group and gets nothing
+  UniqueFd membership_;  ///< a socket that has joined the group and receives nothing
 };
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -18,10 +18,10 @@ constexpr int kBatch = 32;
 /// Acknowledgements are batched because each takes a lock of the library.
 constexpr unsigned kEventsPerAck = 64;
 /// A user that polls without ever sleeping must also notice that the peer has ended, and the device's events.
-/// That check costs three system calls, so it is made once in this number of polls.
+/// The check takes three system calls, so it is made once in this number of polls.
 constexpr unsigned kPollsPerEventCheck = 4096;
-/// Limit of queue pairs that one poll destroys. Each takes a command of some 100 us to the firmware, and when
-/// a host dies, hundreds of them end at once.
+/// Limit of queue pairs that one poll destroys. Each of them takes a command of some 100 us to the firmware,
+/// and when a host dies, hundreds of them end at once.
 constexpr std::uint32_t kFinishedAtOnce = 32;
 
 std::uint32_t invalidated_key(const ibv_wc& from, const soft::Workaround* workaround) {
@@ -264,7 +264,7 @@ void CompletionQueue::acknowledge() {
   }
   device_.read_async_events();
   if (device_.is_dead() && watching_device_) {
-    // Remove the descriptor, because it would stay readable for ever.
+    // The descriptor is removed, because it would stay readable for ever.
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, device_.context()->async_fd, nullptr);
     watching_device_ = false;
   }

@@ -63,7 +63,7 @@ WcStatus QueuePair::check_bind(const SendWr::Bind& bind) const {
   if (window == nullptr || region == nullptr || (region->access() & access_mw_bind) == 0) return bad;
   if (window->queue_pair() != nullptr || window->get() == nullptr) return bad;
   if ((bind.access & access_remote_write) != 0 && (region->access() & access_local_write) == 0) return bad;
-  // Drivers add address and length without a check for overflow, so check here.
+  // Drivers add address and length without a check for overflow, so this code checks.
   if (bind.length > region->length() || bind.addr < region->addr()) return bad;
   return bind.addr - region->addr() <= region->length() - bind.length ? WcStatus::success : bad;
 }
@@ -75,11 +75,12 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
   if (from.solicited) to.send_flags |= IBV_SEND_SOLICITED;
   to.sg_list = sges;
   for (const Sge& sge : from.sges) {
-    // InfiniBand takes an empty entry for one of 2 GiB, and with soft-iWARP it crashes the kernel.
+    // InfiniBand interprets an empty entry as one of 2 GiB, and with soft-iWARP such an entry crashes the
+    // kernel.
     if (sge.length > 0) sges[to.num_sge++] = {sge.addr, sge.length, sge.lkey};
   }
   if (type_ == QpType::ud) {
-    // Not every device replaces a Q_Key with its top bit set by that of the sender.
+    // Some devices do not replace a Q_Key with its top bit set by that of the sender.
     const std::uint32_t qkey = (from.ud.remote_qkey >> 31) != 0 ? qkey_ : from.ud.remote_qkey;
     to.wr.ud = {static_cast<const AddressHandle*>(from.ud.ah)->get(), from.ud.remote_qpn, qkey};
   } else {
@@ -133,7 +134,7 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::reset || state_ == QpState::init || state_ == QpState::rtr) return taken;
-  // After a time in SQE, its flushed requests must have been polled first.
+  // After a time in SQE, the flushed requests must have been polled first.
   if (type_ != QpType::rc && state_ == QpState::rts && sends_.holds_some()) return taken;
   device_.watchdog().posted();
   while (taken < requests.size() && sends_.room() > 0) {
@@ -170,7 +171,8 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 }
 
 /// The device's last requests may be complete although they have no completion, because they were unsignaled.
-/// Therefore the first request that is posted in ERR still goes to the device, which flushes it after them.
+/// Therefore the first request that is posted in ERR still goes to the device, which flushes it after the
+/// earlier requests.
 void QueuePair::post_drain(const SendWr& request) {
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_SEND;
@@ -188,8 +190,8 @@ Entry QueuePair::prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges) {
   if (status == WcStatus::success) {
     convert(wr, to, sges);
   } else {
-    // This request has a key that no region has. So it fails when the device reaches it, and ends the queue
-    // pair after all requests before it.
+    // This request has a key that no region has. Therefore it fails when the device reaches it, and ends the
+    // queue pair after all requests before it.
     static constexpr ibv_sge kNowhere{0, 1, 0};
     to.opcode = IBV_WR_SEND;
     to.send_flags = IBV_SEND_SIGNALED;

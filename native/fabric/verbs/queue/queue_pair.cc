@@ -142,8 +142,8 @@ void QueuePair::flushed() {
 
 void QueuePair::takes_no_more() {
   takes_no_more_ = true;
-  // When all receives are shared and no request is outstanding, only this event says that the device has
-  // ended the queue pair.
+  // When all receives are shared and no request is outstanding, this event is the only sign that the device
+  // has ended the queue pair.
   has_ended();
 }
 
@@ -212,7 +212,8 @@ bool QueuePair::finish_flush() {
     settled_ = true;
     return false;
   }
-  // Destroying the queue pair now would lose a shared receive that it has taken and not completed yet.
+  // If the queue pair were destroyed now, a shared receive that it has taken and not completed yet would be
+  // lost.
   if (shared_ != nullptr && !takes_no_more_ && ++looks_ < kLooksForLast) {
     device_.read_async_events();
     return false;

@@ -1,7 +1,7 @@
 // A queue pair, most often a reliable connection. Malformed requests of RC are posted as requests that fail
-// when their turn comes; requests posted after a failure end without the device. Creation and connecting are
-// in queue_pair.cc, posting in posting.cc, the differences of UC and UD in unreliable.cc, the moves between
-// states in states.cc, requests for the watchdog in watchdog.cc. On the device's thread.
+// when their turn comes. Requests that are posted after a failure end without the device. Creation and
+// connecting are in queue_pair.cc, posting in posting.cc, the differences of UC and UD in unreliable.cc, the
+// moves between states in states.cc, requests for the watchdog in watchdog.cc. On the device's thread.
 #pragma once
 
 #include <algorithm>
@@ -97,9 +97,9 @@ class QueuePair final : public fabric::QueuePair {
   bool has_carried_out(std::uint32_t request) const { return sends_.has_succeeded(request); }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
   /// Called in ERR when the completion queue is empty. A device does not report unsignaled requests that it
-  /// has executed, so requests behind them would wait for ever. The first call destroys the device's queue
-  /// pair, so that the device does nothing more. The next call ends all requests without a completion as
-  /// flushed. Returns true when the call has destroyed the queue pair.
+  /// has executed. Without this check, requests behind them would wait for ever. The first call destroys the
+  /// device's queue pair, so that the device does nothing more. The next call ends all requests without a
+  /// completion as flushed. Returns true when the call has destroyed the queue pair.
   bool finish_flush();
   /// Returns whether finish_flush() or poll_failed() has work to do.
   bool is_flushing();
@@ -121,11 +121,11 @@ class QueuePair final : public fabric::QueuePair {
   Entry prepare(const SendWr& wr, ibv_send_wr& to, ibv_sge* sges);
   std::uint64_t id_of(std::uint32_t number) const { return std::uint64_t{slot_} << 32 | number; }
   std::string why_not_posted(int error) const;
-  /// Posts an empty WRITE after an unsignaled request. Only the completion of this WRITE reports that the
+  /// Posts an empty WRITE after an unsignaled request. Only the completion of this WRITE shows that the
   /// packets before it are acknowledged.
   void ask_for_last_packet();
   void post_empty_write(std::uint32_t number, unsigned flags);
-  /// Returns whether the device has given the queue pair room for internal requests, see internal_sends().
+  /// Returns whether the device has given the queue pair room for internal requests; see internal_sends().
   bool has_room_for_internal() const {
     return device_sends_ == sends_.capacity() + internal_sends(address_.active != 0, device_);
   }
@@ -133,7 +133,8 @@ class QueuePair final : public fabric::QueuePair {
  private:
   static constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
   static constexpr std::uint32_t kChain = 32;  ///< requests per doorbell
-  /// Number of polls to wait for the event of the last shared receive, because not every device reports it.
+  /// Number of polls for which to wait for the event of the last shared receive, because some devices do not
+  /// report it.
   static constexpr std::uint32_t kLooksForLast = 64;
 
   void has_ended();

@@ -1,5 +1,5 @@
 // A shared receive queue of a device (ibv_srq). It is made for one completion queue, on which its completions
-// arrive; that queue recognises them by their ids. On the device's thread.
+// arrive. That queue recognises the completions by their ids. On the device's thread.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ class ReceiveQueue final : public fabric::ReceiveQueue {
   static bool is_shared(std::uint64_t id) { return (id >> 32 & kNoSlot) == kNoSlot && id >> 63 != 0; }
   /// Returns whether the id belongs to this receive queue and not to an earlier one.
   bool is_own(std::uint64_t id) const { return id >> 32 == base_ >> 32; }
-  /// Call when the receive has completed: frees its number. Returns the user's wr_id.
+  /// Must be called when the receive has completed; frees its number. Returns the user's wr_id.
   std::uint64_t complete(std::uint64_t id) {
     const auto number = static_cast<std::uint32_t>(id);
     free_.give(number);

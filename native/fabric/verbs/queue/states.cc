@@ -14,7 +14,7 @@ std::string QueuePair::move_to(QpState state) {
                                    (state_ == QpState::rtr && state == QpState::rts));
   if (state == QpState::reset) return device_.capabilities().why_not(Feature::reset);
   if (stops || goes_on) {
-    // An iWARP driver may take a state that its devices do not have.
+    // An iWARP driver may accept a state that its devices do not have.
     std::string why = device_.capabilities().why_not(Feature::drain);
     return why.empty() ? change_drain(stops) : why;
   }

@@ -53,8 +53,8 @@ bool QueuePair::check_requests() {
     waits_s_ = 0;
   }
   ++waits_s_;
-  // Unsignaled requests report nothing, so ask for a completion. (On iWARP a completion says nothing about
-  // the peer, so asking is of no use.)
+  // Unsignaled requests report nothing, so a completion is requested. (On iWARP a completion says nothing
+  // about the peer, so a request for one is of no use.)
   const bool asks = !device_.capabilities().active_side_sends_first;
   if (asks && !sends_.holds_some() && !sends_.newest_tells() && has_room_for_internal())
     ask_for_last_packet();

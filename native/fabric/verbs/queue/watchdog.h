@@ -1,5 +1,5 @@
 // Detects requests that a device never completes. A device should end each request within the time of its
-// retries, but software drivers do not always do that (soft/), and a NIC's firmware may fail, too. While
+// retries. However, software drivers do not always do that (soft/), and a NIC's firmware may fail, too. While
 // requests are outstanding, each queue pair is checked once a second. If the oldest request is too old and
 // the remedies of soft/ did not help, the queue pair goes to ERR. On the device's thread.
 #pragma once
@@ -21,7 +21,7 @@ class Watchdog {
 
   /// Readable when progress() has work to do.
   int fd() const { return timer_; }
-  /// Notes that a request is posted. On the hot path.
+  /// Records that a request is posted. On the hot path.
   void posted() { posted_ = true; }
   /// Starts the timer if needed. Called before a sleep, and now and then while polling.
   void start() {

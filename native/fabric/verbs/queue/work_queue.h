@@ -1,6 +1,6 @@
-// The requests in one of a queue pair's two queues, in the order in which they were posted, with the data
-// that is needed when they complete. The first part of them is on the device. Requests that are posted after
-// the queue pair failed never reach the device; they end here, after the requests that the device has.
+// The requests in one of a queue pair's two queues, in the order in which they were posted, each with the
+// data that is needed when it completes. The first part of them is on the device. Requests that are posted
+// after the queue pair failed never reach the device. They end here, after the requests that the device has.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ struct Entry {
   /// the status of the completion unless it is flushed; success means that the device's status counts
   WcStatus status = WcStatus::success;
   bool signaled = true;   ///< its success must be reported
-  bool internal = false;  ///< nothing of it is reported: QueuePair::ask_for_last_packet()
+  bool internal = false;  ///< nothing of it is reported; see QueuePair::ask_for_last_packet()
 };
 
 class WorkQueue {
@@ -46,7 +46,7 @@ class WorkQueue {
   }
   /// Returns whether some requests are held back or have failed.
   bool holds_some() const { return device_tail_ != tail_; }
-  /// Call when the device has refused this request and all after it.
+  /// Must be called when the device has refused this request and all after it.
   void rewind(std::uint32_t number) { device_tail_ = number; }
   bool device_has_some() const { return head_ != device_tail_; }
   std::uint32_t head() const { return head_; }
@@ -64,19 +64,20 @@ class WorkQueue {
   }
   Entry& at(std::uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
 
-  /// Call when the device has completed this request. The requests before it are complete, too.
+  /// Must be called when the device has completed this request. The requests before it are complete, too.
   Entry* complete(std::uint32_t number) {
     head_ = number + 1;
     return &at(number);
   }
-  /// Call when the device has carried out this request and all before it.
+  /// Must be called when the device has executed this request and all before it.
   void succeeded(std::uint32_t number) { succeeded_ = number + 1; }
   bool has_succeeded(std::uint32_t number) const {
     return static_cast<std::int32_t>(succeeded_ - number) > 0;
   }
   /// The number of the next request.
   std::uint32_t next() const { return tail_; }
-  /// Returns whether the device has requests that are not known to be complete and nothing waits behind them.
+  /// Returns whether the device has requests that are not known to be complete, and no other request waits
+  /// behind them.
   bool last_unknown() const { return head_ != device_tail_ && tail_ == device_tail_; }
   /// The next request that ends without the device, or null.
   Entry* next_failed() { return head_ == device_tail_ && head_ != tail_ ? &at(head_) : nullptr; }

@@ -2,10 +2,11 @@
 // side has this workaround, because the active side cannot know the peer's driver. The queue pair's watchdog
 // calls it once a second, on the device's thread and never on the path of a request.
 //
-// If the peer is soft-iWARP (driver.h has the kernel versions) and was slow to accept, the first message of
-// the active side stays in the peer's socket: siw_accept() answers before it takes over the socket, and reads
-// only when more data comes. Therefore, an active side that has sent something and received nothing yet sends
-// an empty WRITE after 1, 2, 4, 8 and 16 seconds. When anything is received, the peer has begun to read.
+// The first message of the active side may stay in the socket of a peer that is soft-iWARP (driver.h has the
+// kernel versions) and was slow to accept. The reason is that siw_accept() answers before it takes over the
+// socket, and reads only when more data comes. Therefore, an active side that has sent something and received
+// nothing yet sends an empty WRITE after 1, 2, 4, 8 and 16 seconds. When anything is received, the peer has
+// begun to read.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ void Rxe::amend(std::span<const SendWr> requests, std::uint32_t first, std::span
     if (is_packet(requests[i].opcode)) last_packet_ = number;
     if (!is_long_write(requests[i])) continue;
     last_long_write_ = number;
-    // Make it signaled, because the next request waits for it.
+    // The request is made signaled, because the next request waits for it.
     chain[i].send_flags |= IBV_SEND_SIGNALED;
   }
 }
@@ -61,10 +61,10 @@ void Rxe::hold(const SendWr& request) {
   entry.long_write = is_long_write(request);
   entry.sges.resize(std::max<std::size_t>(request.sges.size(), 1));
   sends.push_pending(qp_.prepare(request, entry.wr, entry.sges.data()));
-  // Make it signaled, because a bind behind it may wait for it.
+  // The request is made signaled, because a bind behind it may wait for it.
   entry.wr.send_flags |= IBV_SEND_SIGNALED;
   if ((entry.wr.send_flags & IBV_SEND_INLINE) == 0) return;
-  // Copy the bytes, because the caller may reuse them when post_send() returns.
+  // The bytes are copied, because the caller may reuse them when post_send() returns.
   for (const ibv_sge& sge : std::span(entry.wr.sg_list, static_cast<std::size_t>(entry.wr.num_sge))) {
     const auto* from = reinterpret_cast<const std::byte*>(sge.addr);
     entry.inline_data.insert(entry.inline_data.end(), from, from + sge.length);
@@ -102,7 +102,7 @@ std::uint32_t Rxe::invalidated_key(const ibv_wc& completion) const {
   return window != nullptr && window->queue_pair() == &qp_ ? completion.invalidated_rkey : 0;
 }
 
-/// Rings the doorbell again with an empty WRITE when the oldest request has not moved. Behind a long WRITE
+/// Rings the doorbell again with an empty WRITE when the oldest request has not moved. Behind a long WRITE,
 /// this happens only after half of the time of all retries.
 void Rxe::second(std::uint32_t waits_s, std::uint32_t limit_s) {
   WorkQueue& sends = qp_.sends();

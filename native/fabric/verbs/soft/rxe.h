@@ -4,16 +4,16 @@
 // When a packet is lost or late, the driver goes back to the oldest unacknowledged request and executes all
 // requests from there again. This causes two defects.
 //
-// First, the driver executes binds again. A window that is already bound cannot be bound: the queue pair then
-// sends nothing more, reports no error, and flushes later requests. So a bind is held here until all packets
-// before it are acknowledged.
+// First, the driver executes binds again. A window that is already bound cannot be bound again: the queue
+// pair then sends nothing more, reports no error, and flushes later requests. Therefore a bind is held here
+// until all packets before it are acknowledged.
 //
 // Second, a WRITE of several packets may be acknowledged while the driver sends it again. The driver then
 // sends an additional packet of 0 bytes for this WRITE, so the following packets get numbers that are too
-// high by one. A peer that has already received some of the following packets mistakes the rest for new ones:
-// it executes a SEND twice, writes bytes of a WRITE to the wrong place until one packet is left over, and
-// then ends the queue pair (rem_inv_req_err). So nothing is posted behind such a WRITE until it is
-// acknowledged.
+// high by one. A peer that has already received some of the following packets mistakes the rest for new
+// packets. It executes a SEND twice, writes bytes of a WRITE to the wrong place until one packet is left
+// over, and then ends the queue pair (rem_inv_req_err). Therefore nothing is posted behind such a WRITE until
+// it is acknowledged.
 //
 // Requests that are posted behind a held request are held, too. No other driver needs this, so the copies may
 // be made on the heap.
@@ -66,8 +66,7 @@ class Rxe final : public Workaround {
   };
   std::deque<Pending> pending_;  ///< the last entries of the queue pair's sends
   std::uint32_t last_packet_ = ~std::uint32_t{0}, last_long_write_ = ~std::uint32_t{0};
-  /// Number of empty WRITEs of second() that are not known to be complete, and the number of the next request
-  /// after the last of them.
+  /// Number of empty WRITEs that second() has posted and that are not known to be complete.
   std::uint32_t rings_ = 0, behind_ring_ = 0;
 };
 

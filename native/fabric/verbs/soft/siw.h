@@ -5,9 +5,9 @@
 // cannot be fenced. A receive without an entry is refused, so it gets an entry of 0 bytes. (On InfiniBand
 // such an entry would mean 2 GiB.)
 //
-// If a request has a single entry of up to 32 bytes, the driver itself copies the entry, and if the entry
-// crosses a page the driver copies from the wrong address (siw_try_1seg()). With two entries the driver takes
-// another path. Responses to READs have the same defect although this side posts no request for them;
+// The driver itself copies an entry when a request has a single entry of up to 32 bytes. If this entry
+// crosses a page, the driver copies from the wrong address (siw_try_1seg()). With two entries the driver
+// takes another path. Responses to READs have the same defect, although this side posts no request for them.
 // Capabilities::one_page_read_max is the remedy.
 #pragma once
 

@@ -17,8 +17,8 @@ class Workaround {
  public:
   virtual ~Workaround() = default;
 
-  /// Returns how many of these requests, from the first on, may go to the device now with one doorbell. 0
-  /// means that the first request must be held with hold().
+  /// Returns how many of these requests, beginning with the first, may go to the device now with one
+  /// doorbell. 0 means that the first request must be held with hold().
   virtual std::size_t may_post(std::span<const SendWr> requests) const { return requests.size(); }
   /// Keeps the request and its data until the device may have it.
   virtual void hold(const SendWr& request) { static_cast<void>(request); }

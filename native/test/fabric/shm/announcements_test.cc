@@ -132,7 +132,7 @@ TEST_F(ShmMany, EveryOneOfManyQueuePairsIsServed) {
 }
 
 /// Handling a completion may take milliseconds. A peer with a single message waits for at most an equal share
-/// of each batch of a peer with many.
+/// of each batch of a peer with many messages.
 TEST_F(ShmMany, OneMessageWaitsForAPartOfABatchOfTheOtherOfTwo) {
   EXPECT_LE(longest_wait_of_one_among(2), 2u);
 }

@@ -1,5 +1,5 @@
-// Checks that connect() of shm refuses false addresses, memory whose size could change while we use it, and
-// peers that cannot be reached.
+// Checks that connect() of shm refuses false addresses, memory whose size could change while it is in use,
+// and peers that cannot be reached.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -131,7 +131,8 @@ TEST(ShmConnect, RefusesTablesWithAnotherLayout) {
       (announcements ? blob.announcements_fd : blob.device_fd) = static_cast<std::uint32_t>(forged.get());
       const std::string reason = connect_with(blob);
       if (row.reason == nullptr) {
-        // The attempt proceeds as far as the segment of the queue pair, which contains the unchanged address.
+        // The attempt continues as far as the segment of the queue pair, which contains the unchanged
+        // address.
         EXPECT_NE(reason.find("the peer's queue pair is not"), std::string::npos)
             << row.what << ": " << reason;
       } else if (!announcements || std::string(row.what) != "another magic") {

@@ -1,5 +1,5 @@
-// The peer writes its in-use marker itself. Whatever name the marker has, no other queue pair of the device
-// may suffer.
+// The peer writes its in-use marker itself. Whatever key the marker names, no other queue pair of the device
+// may be affected.
 #include "fabric/shm/hostile.h"
 
 namespace rdma_rpc::fabric::test {
@@ -49,8 +49,8 @@ TEST_F(InUse, OfAnotherSessionsReceivesIsIgnored) {
 }
 
 TEST_F(InUse, OfAnotherSessionsWindowIsIgnored) {
-  // The window lies where receives of its own session are, so those receives would fail if its pages were
-  // taken away.
+  // The window lies in the same pages as receives of its own session. Those receives would fail if the pages
+  // were taken away.
   std::string error;
   const auto slab_too = victim.device->reg_mr(victim.slab->data(), victim.slab->size(),
                                               access_local_write | access_mw_bind, &error);

@@ -1,5 +1,5 @@
-// Tells each single lie that a peer can tell in the words that it shares with us, one at a time, and checks
-// its consequence.
+// Each test states one false value that a peer can write in the words that it shares with us, and checks the
+// consequence.
 #include <algorithm>
 #include <bit>
 

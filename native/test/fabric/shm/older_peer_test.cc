@@ -1,5 +1,5 @@
-// A peer of an older build. It is never sent a kind of message that it does not know, and no bit that it
-// writes is mistaken for a bit of newer builds.
+// A peer of an older build. It is never sent a kind of message that it does not know, and none of its bits is
+// mistaken for a bit of newer builds.
 #include <poll.h>
 
 #include "fabric/shm/hostile.h"
@@ -11,7 +11,7 @@ namespace {
 TEST(ShmOlderPeer, IsNotSentAnImmediateWithAMessage) {
   const ShmOptions options{.any_memory = false};
   ShmEnd newer{options}, older{options};
-  // An owner that does not know this word leaves it 0.
+  // An owner that does not know this word leaves it at 0.
   RawSegment(*older.qp).header().features.store(0);
   ASSERT_EQ(newer.qp->connect(older.qp->local_address()), "");
   ASSERT_EQ(older.qp->connect(newer.qp->local_address()), "");

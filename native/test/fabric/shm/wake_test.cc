@@ -1,4 +1,4 @@
-// Two processes that sleep, wake each other and count past the maximum of their counters. The tests check
+// Two processes that sleep, wake each other, and count beyond the maximum of their counters. The tests check
 // shm's wake-ups and wrap-around.
 #include <poll.h>
 #include <sched.h>
@@ -17,7 +17,7 @@ TEST(ShmProcess, CountersWrapUnnoticed) {
   ShmEnd from, to;
   ASSERT_EQ(from.qp->connect(to.qp->local_address()), "");
   ASSERT_EQ(to.qp->connect(from.qp->local_address()), "");
-  // Sends more messages than numbers are left before the wrap, with every number of cells.
+  // Sends more messages than there are numbers before the wrap, with every number of cells.
   const std::uint32_t messages = 0u - shm::kFirstNumber + 64;
   for (std::uint32_t i = 0; i < messages; ++i) {
     const std::uint32_t bytes = 4 + i * 7 % (shm::kInlineMax - 3);

@@ -1,7 +1,7 @@
 // Litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each test consists of a
-// few requests and stores, and is tried with many seeds, while the other side looks at its memory after every
-// step. Outcomes that the model forbids are never seen. Outcomes that it allows, which programs therefore
-// have to expect, are seen for some seed.
+// few requests and stores. It is tried with many seeds, while the other side reads its memory after every
+// step. Outcomes that the model forbids must never occur. Outcomes that it allows, and that programs
+// therefore have to expect, must occur for some seed.
 #include <array>
 #include <functional>
 #include <set>
@@ -34,7 +34,7 @@ class Litmus {
     while (pair_.world.step()) look();
     for (const Wc& wc : SimPair::poll(pair_.client)) EXPECT_EQ(wc.status, WcStatus::success);
   }
-  /// Runs until no event is left, and stores after a number of steps that the seed decides.
+  /// Runs until no event is left, and stores after a number of steps that the seed determines.
   void run_and_store(volatile std::uint64_t& word, std::uint64_t value) {
     std::uint64_t steps = seed_ % 10;
     bool stored = false;

@@ -7,8 +7,8 @@
 namespace rdma_rpc::fabric::test {
 
 std::uint64_t allocations_so_far();
-/// Called by a device that is part of the test, with the number from before its own allocations, which then
-/// do not count.
+/// A device that is part of the test calls this with the count from before its own allocations, so that they
+/// are not counted.
 void forget_allocations_since(std::uint64_t before);
 
 template <typename Body>

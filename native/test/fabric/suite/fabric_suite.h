@@ -1,9 +1,9 @@
 // The fixture of the fabric suite: two devices, "client" and "server", with one queue pair each. Every other
-// file of this folder contains TEST_P(FabricSuite, ...). A fabric runs them all by adding one file with a
-// FabricUnderTest of its own and
+// file of this folder contains TEST_P(FabricSuite, ...). A fabric runs all of them by adding one file with
+// its own FabricUnderTest and
 //   INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite, ::testing::Values(FabricFactory{"shm", make_shm}),
 //   factory_name);
-// A test asks Capabilities what the fabric can do and skips, with a reason, what it cannot.
+// A test asks Capabilities what the fabric supports, and skips the rest with a reason.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ class FabricUnderTest {
   virtual void pump() = 0;
   /// Number of rounds of pump and poll without a completion after which the suite expects no more.
   virtual int idle_rounds() const { return 1; }
-  /// Tests with very many cases run every nth case, for a fabric on which a case can take a second.
+  /// Tests with very many cases run only every nth case on a fabric on which a case can take a second.
   virtual std::size_t case_stride() const { return 1; }
 };
 

@@ -114,7 +114,7 @@ TEST_P(FabricSuite, AFailureWakesWhoWaitsForASolicitedMessage) {
   EXPECT_EQ(expect_error(server_, 1).status, WcStatus::wr_flush_err);
 }
 
-/// A sleep for all messages follows one for solicited messages, and the other way around.
+/// A sleep for all messages follows a sleep for solicited messages, and vice versa.
 TEST_P(FabricSuite, TheLastArmDecidesWhatWakes) {
   connect();
   Memory& in = memory(server_, 64, kLocal);

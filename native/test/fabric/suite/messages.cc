@@ -37,7 +37,8 @@ TEST_P(FabricSuite, SendsArriveCompleteAtEverySize) {
 }
 
 /// Soft-iWARP has a separate path for up to 32 bytes, and another one for requests that it sends while the
-/// caller is in the kernel. A long request ends the latter, so that the requests behind it take the former.
+/// caller is in the kernel. A long request ends the second path, so that the requests behind it use the first
+/// path.
 TEST_P(FabricSuite, AFewBytesThatCrossAPageArriveAsTheyAre) {
   connect();
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(1 << 20, caps().max_write_bytes));

@@ -1,5 +1,5 @@
-// Shared receive queues: which receive a message uses, which queue pair a receive belonged to, and which
-// receives remain after a queue pair ends.
+// Shared receive queues. The tests check which receive a message uses, to which queue pair a receive
+// belonged, and which receives remain after a queue pair ends.
 #include <map>
 #include <set>
 
@@ -26,7 +26,7 @@ TEST_P(FabricSuite, SharedReceivesAreTakenInTheOrderPosted) {
   const Pair a = another_pair(kTagA), b = another_pair(kTagB);
   Memory& in = memory(server_, kCount * kSlot, kLocal);
   Memory& out = memory(client_, kSlot, kLocal);
-  // The loop repeats this, so that receives are reused, and each one is posted again while others are in use.
+  // The loop repeats this, so that receives are reused and each is posted again while others are in use.
   std::uint32_t next_slot = 0;
   post_slots(receives, in, kCount);
   for (std::uint32_t i = 0; i < 3 * kCount; ++i) {

@@ -98,7 +98,7 @@ TEST_P(FabricSuite, NothingIsSentBeforeConnecting) {
 
 TEST_P(FabricSuite, ToErrorFlushesEverythingInOrder) {
   RDMA_RPC_NEEDS(names_refusals);
-  // If possible the server has not connected yet, so that the client's messages stay outstanding.
+  // If possible, the server has not connected yet, so that the client's messages stay outstanding.
   if (!connect_client_alone()) {
     ASSERT_EQ(server_.qp->connect(client_.qp->local_address()), "");
     ASSERT_TRUE(comes_up(*client_.qp));

@@ -1,7 +1,7 @@
-// Coalesced messages, and the completion queue that gives queue pairs their turns, under every order of the
+// Coalesced messages, and the completion queue that gives queue pairs their turns, in every order of the
 // kernel's actions. At each system call the peer's next bytes may have been delivered, and at each reading of
 // the clock the thread may have been stopped for a while. The tests run the real code on real sockets. The
-// system calls below replace those of this whole program, and have no effect outside of a model.
+// system calls below replace those of this whole program. Outside of a model they have no effect.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,7 +21,7 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// One execution. The first choices are given; after them it takes the first option of each choice.
+/// One execution. The first choices are given. After them, it takes the first option of each choice.
 struct World {
   struct Choice {
     std::size_t made, options;
@@ -201,7 +201,7 @@ class TcpModel : public testing::TestWithParam<Shape> {
         ++answered;
       }
       if (count != 0 || !end.cq->arm()) continue;
-      // The user is asleep. Everything that was posted must have been sent, because nothing polls now, and
+      // The user is asleep. Everything that was posted must have been sent, because no thread polls now, and
       // arriving bytes must wake the user.
       if (answers_there(peer) != answered) return "an answer waits while its user sleeps";
       if (rings()) {
@@ -234,7 +234,7 @@ TEST_P(TcpModel, NoAnswerWaitsForASleeperAndEveryMessageWakesOne) {
     ASSERT_EQ(wrong, "") << "in execution " << runs << ", by the choices " << choices;
     while (!path.empty() && ++path.back().made == path.back().options) path.pop_back();
   } while (!path.empty());
-  // With a smaller number of runs, the fabric would not be calling the functions of this file.
+  // With fewer runs, the fabric would not be calling the functions of this file.
   EXPECT_GT(runs, 100u);
 }
 

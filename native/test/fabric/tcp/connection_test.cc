@@ -181,8 +181,8 @@ void post_everything(TcpEnd& from, const TcpEnd& to) {
   from.post(last);
 }
 
-/// Performs one run with a cut. The caller varies the number of bytes that the relay forwards before the cut.
-/// Returns true when the run ended without a cut.
+/// Performs one run in which the connection is cut. The caller varies the number of bytes that the relay
+/// forwards before the cut. Returns true when the run ended without a cut.
 bool run_with_cut(bool from_dialer, std::size_t bytes) {
   TcpEnd active(true, 4096), passive(false, 4096);
   tcp::Address address;

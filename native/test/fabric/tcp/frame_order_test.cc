@@ -1,7 +1,7 @@
-// The order of frames: at any time exactly one frame may come next, and no other request comes between the
+// The order of frames. At any time exactly one frame may come next, and no other request comes between the
 // frames of one request. Random requests meet a peer that checks every frame as a queue pair does, and a
-// socket that accepts a few KiB at a time, so that the queue pair stops at every possible point. The requests
-// are seeded; RDMA_RPC_FRAME_SEEDS sets the number of seeds.
+// socket that accepts a few KiB at a time. Therefore the queue pair stops at every possible point. The
+// requests are seeded; RDMA_RPC_FRAME_SEEDS sets the number of seeds.
 #include <cstdlib>
 #include <deque>
 #include <optional>
@@ -230,8 +230,8 @@ TEST(TcpFrameOrder, FramesOfOneRequestAreContiguous) {
   }
 }
 
-/// One post contains a message, a signaled invalidation, which needs an ack, and a WRITE whose first frame
-/// could be sent with the message.
+/// One post contains three requests: a message, a signaled invalidation, which needs an ack, and a WRITE
+/// whose first frame could be sent with the message.
 TEST(TcpFrameOrder, AnInvalidationAsksBeforeTheRequestOfSeveralFramesBehindIt) {
   TcpEnd end(false, kMemory);
   RawPeer peer(end);

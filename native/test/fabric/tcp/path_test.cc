@@ -1,4 +1,4 @@
-// A path that drops packets is noticed. Other things are not mistaken for such a path: a peer that is
+// A path that drops packets is noticed. Other causes are not mistaken for such a path: a peer that is
 // stopped, reads slowly or has closed its window, and a network that loses packets.
 #include "fabric/tcp/queue/path_watch.h"
 
@@ -12,7 +12,7 @@ namespace {
 using tcp::PathWatch;
 using Found = PathWatch::Found;
 
-/// One second, and the information of the kernel at its end.
+/// One second, with the information of the kernel at its end.
 struct Second {
   bool sends;
   PathState state;

@@ -28,8 +28,8 @@ class TcpTransfer : public ::testing::Test {
     for (std::size_t i = 0; i < tcp::kFrameBytesMax; ++i) pattern.push_back(std::byte(i * 31 + (i >> 8)));
     std::memcpy(end->host->data(), pattern.data(), pattern.size());
   }
-  /// Starts a READ of all of the memory, in one frame, and the end has sent only a part of this frame.
-  /// Returns the frame's header.
+  /// Starts a READ of all of the memory, in one frame; the end has sent only a part of this frame. Returns
+  /// the frame's header.
   Header read_in_part(std::uint32_t key) {
     peer->send({.op = Op::read, .key = key, .addr = end->region->addr(), .total = tcp::kFrameBytesMax});
     Header header;

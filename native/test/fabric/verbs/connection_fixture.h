@@ -88,7 +88,7 @@ class ConnectionTest : public ::testing::Test {
   static void finish(std::initializer_list<End*> ends) {
     for (End* end : ends) finish(*end->qp, ends);
   }
-  /// Polls all until that attempt is no longer in progress.
+  /// Polls both until that attempt is no longer in progress.
   static void finish(const QueuePair& one, std::initializer_list<End*> all) {
     const auto deadline = std::chrono::steady_clock::now() + kTimeout;
     while (one.state() == QpState::rtr && std::chrono::steady_clock::now() < deadline) turn(all);
@@ -108,7 +108,7 @@ class ConnectionTest : public ::testing::Test {
     EXPECT_NE(end.qp->error().find(text), std::string::npos) << end.qp->error();
   }
 
-  /// Each knows the other's hardware address afterwards.
+  /// After that, each side knows the other's hardware address.
   void make_neighbours() {
     End one = client(), other = server();
     ASSERT_EQ(other.qp->connect(one.qp->local_address()), "");

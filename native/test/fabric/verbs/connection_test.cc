@@ -204,7 +204,7 @@ TEST_F(ConnectionTest, ASleeperIsWokenForEachStepAndForTheEnd) {
 }
 
 /// Cuts the network of the test machine while this object lives. The neighbours already know each other's
-/// addresses, so the connection request gets no answer, and not the address query.
+/// addresses. Therefore the connection request gets no answer, whereas the address query was answered.
 class Cut {
  public:
   Cut() { EXPECT_EQ(std::system("tc qdisc add dev v0 root netem loss 100%"), 0); }

@@ -8,8 +8,8 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// Without rdma_cm, to a GID of the test machine's network that no host has: the kernel looks for it for a
-/// second.
+/// Without rdma_cm, connects to a GID of the test machine's network that no host has. The kernel looks for
+/// the GID for a second.
 class UnknownGid : public ConnectionTest, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
@@ -60,7 +60,7 @@ TEST_P(UnknownGid, FailsInTimeThoughTheKernelContinues) {
   const RecvWr receive{7, {reinterpret_cast<std::uint64_t>(memory->data()), 4096, region->lkey()}};
   ASSERT_EQ(side_.qp->post_recv({&receive, 1}), 1u);
   ASSERT_EQ(side_.qp->connect(nobody_), "");
-  // A sleeper is woken for it, and for the end of the queue pair's requests.
+  // A sleeper is woken for the end of the attempt, and for the end of the queue pair's requests.
   Wc wc{};
   const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   while (side_.cq->poll({&wc, 1}) == 0 && std::chrono::steady_clock::now() < deadline) {

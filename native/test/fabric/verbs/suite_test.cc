@@ -2,9 +2,9 @@
 // first device with itself. It runs once for each way of connecting. This is a separate program, which prints
 // "not run" and the reason when no device exists.
 //
-// In the virtual machine (RDMA_VM) it runs for the first way only, which is rdma_cm: the simulated NICs have
-// the suite for the sideband (native/test/nic/suite_test.cc), and the tests of connections beside this file
-// use both ways.
+// In the virtual machine (RDMA_VM) it runs only for the first way, which is rdma_cm. For the sideband, the
+// simulated NICs have the suite (native/test/nic/suite_test.cc), and the tests of connections beside this
+// file use both ways.
 #include <time.h>
 
 #include <cstdio>

@@ -34,7 +34,7 @@ struct Id : rdma_cm_id {
   std::shared_ptr<Nic> nic;
   Id* peer = nullptr;
   bool listens = false, established = false;
-  rdma_conn_param param{};  ///< what this side has said of itself
+  rdma_conn_param param{};  ///< the data that this side has sent about itself
   EventChannel& events() const { return *static_cast<EventChannel*>(channel); }
   void report(rdma_cm_event_type type, int status = 0, Id* listener = nullptr, const Id* said_by = nullptr);
   void end_peer(rdma_cm_event_type type, int status = 0);
@@ -45,7 +45,8 @@ std::vector<Id*>& listeners() {
   return all;
 }
 
-/// librdmacm opens each device for itself, and keeps it open. So do these contexts, which are never deleted.
+/// librdmacm opens its own context of each device, and keeps it open. These contexts do the same, and are
+/// never deleted.
 ibv_context* context_of(const std::shared_ptr<Nic>& nic) {
   static auto& all = *new std::vector<Context*>;
   for (Context* each : all) {

@@ -1,7 +1,7 @@
 // A simulated NIC. The functions of libibverbs in this folder are part of the test program. The plug-in finds
 // them before the library's own functions, because the symbols of a program precede those of the libraries
-// that it loads. So all of native/fabric/verbs runs on a machine without a device, and a test can give that
-// machine the NICs and the behaviour that it needs:
+// that it loads. Therefore all of native/fabric/verbs runs on a machine without a device, and a test can give
+// that machine the NICs and the behaviour that it needs:
 //
 //   profile.h     what a kind of NIC can do: limits and traits
 //   nic.h         one NIC: its ports' GIDs, its live objects, the attributes that it got (this file)
@@ -14,11 +14,11 @@
 //   profiles.cc   NICs that exist, each trait with its source
 //   library.cc, queues.cc   the functions in front of libibverbs, one by one
 //   manager.cc   those in front of librdmacm
-//   ../*_test.cc  the tests, one file for each habit
+//   ../*_test.cc  the tests, one file for each behaviour
 //
 // Queue pairs are connected over the sideband, unless a test asks for rdma_cm. Any two queue pairs of this
-// process can be connected. One lock guards everything, since the plug-in connects queue pairs on threads of
-// their own.
+// process can be connected. One lock guards everything, because the plug-in connects queue pairs on separate
+// threads.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -57,7 +57,7 @@ class Nic {
   std::uint64_t commands = 0;
   /// Number of READs and atomics of peers for which the queue pairs in RTR and RTS have resources.
   int reads_reserved = 0;
-  /// Called with each queue pair's attributes and their mask, before the NIC takes them.
+  /// Called with each queue pair's attributes and their mask, before the NIC receives them.
   std::function<void(const ibv_qp_attr&, int mask)> told;
   /// The attributes of each queue pair that was made.
   std::vector<ibv_qp_cap> made;
@@ -78,8 +78,8 @@ class Nic {
 
   /// Wrong calls: those that a real library would refuse with EBUSY, or in which it would wait for ever.
   std::vector<std::string> misuse;
-  /// It reaches only addresses whose first bits, this number of them, are those of its own address at GID
-  /// index 1. Other peers are EHOSTUNREACH, as the kernel finds no route to them.
+  /// It reaches only addresses whose first bits are those of its own address at GID index 1; this is the
+  /// number of these bits. Other peers are EHOSTUNREACH, as if the kernel found no route to them.
   unsigned reaches_bits = 0;
   bool reaches(const ibv_gid& peer) const;
   /// Packets with more bytes than this do not pass.
@@ -92,7 +92,8 @@ class Nic {
   /// From now on all packets from and to this NIC are lost, although the port is ACTIVE, as when a bond fails
   /// over or a switch restarts.
   void lose_link();
-  /// Ends the loss of packets, which has lasted for `after`. Queue pairs whose retries take less time fail.
+  /// Ends the loss of packets, which has lasted for the time `after`. Queue pairs whose retries take less
+  /// time fail.
   void find_link(std::chrono::milliseconds after);
   /// Unplugs the cable, or plugs it in: the port's state, its event, and the packets.
   void set_port(ibv_port_state state);
@@ -120,7 +121,7 @@ class Machine {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  /// Its address is 10.0.0.N for the Nth NIC, at GID index 1.
+  /// The address of the Nth NIC is 10.0.0.N, at GID index 1.
   Nic& add(const Profile& profile);
   static Machine* current();
   /// Whether the NICs can be connected by rdma_cm, too.

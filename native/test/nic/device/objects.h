@@ -25,7 +25,7 @@ struct Channel : ibv_comp_channel {
 
 struct Completion {
   ibv_wc wc;
-  std::uint64_t polls;  ///< it is seen by this poll of its queue, and by later ones
+  std::uint64_t polls;  ///< it is seen by this poll of its queue, and by later polls
   std::uint64_t send;   ///< the number of the request, 0 for a receive
 };
 
@@ -71,7 +71,7 @@ struct Qp : ibv_qp {
     return srq != nullptr ? static_cast<Srq*>(srq)->receives : receives;
   }
   void fail();
-  /// Called when the peer has ended, of which rdma_cm would notify this side.
+  /// Called when the peer has ended, as rdma_cm would notify this side.
   void hear_good_bye();
   /// Returns whether requests have to wait for a reason other than the peer's receives.
   bool is_held_up() const;
@@ -101,17 +101,17 @@ struct Keys {
 Keys& keys();
 std::unordered_map<std::uint32_t, Qp*>& queue_pairs();
 
-/// What one work request does (transport.cc), for datagrams.cc too.
+/// The effect of one work request (transport.cc), which datagrams.cc also uses.
 using Bytes = std::vector<std::byte>;
 bool gather(const Qp& qp, const ibv_send_wr& wr, Bytes* bytes);
 bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes);
 bool remote_ok(const Qp& peer, std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes, unsigned access);
-/// Returns null when the peer is not ready and the queue pair is to ask again.
+/// Returns null when the peer is not ready and the queue pair must ask again.
 std::optional<ibv_wc_status> send_to(const Qp& qp, Qp& peer, const ibv_send_wr& wr, const Bytes& bytes);
-/// A request of a UC or UD queue pair (datagrams.cc). What the peer does not take is dropped.
+/// A request of a UC or UD queue pair (datagrams.cc). Data that the peer does not accept is dropped.
 ibv_wc_status send_unreliably(Qp& qp, const ibv_send_wr& wr);
 
-/// Returns the peer if it is where the path leads.
+/// Returns the peer if the path leads to it.
 Qp* peer_of(const Qp& qp);
 /// Returns null when the request has to wait for a receive of the peer.
 std::optional<ibv_wc_status> execute(Qp& qp, const ibv_send_wr& wr);

@@ -23,7 +23,7 @@ struct Profile {
   bool peers_notice = false;
   /// False if the provider makes no RC queue pair.
   bool has_rc = true;
-  /// False where it makes none of UC or UD.
+  /// False if the driver makes no UC or UD queue pairs.
   bool has_uc = true, has_ud = true;
   ibv_transport_type transport = IBV_TRANSPORT_IB;
   /// False if the driver refuses a registration with a flag that it does not know.

@@ -1,6 +1,6 @@
 // See profiles.h. A source is a file of Linux ("linux", with the commit that was read) or of rdma-core
 // ("rdma-core"), or a public issue. A trait without a source is marked as a guess. A guess may make the
-// simulated NIC worse than the real one, but never better.
+// simulated NIC worse than the real NIC, but never better.
 #include "nic/device/profiles.h"
 
 #include <algorithm>
@@ -38,9 +38,9 @@ Profile mlx5() {
 }
 
 /// E810. linux drivers/infiniband/hw/irdma/verbs.c at d5dd580deb54, irdma_query_device(): max_res_rd_atom and
-/// the kind of atomics are not set, shared receives and windows 2B only from generation 3 on. defs.h:
-/// 101 inline bytes, 13 fragments. icrdma_hw.h: 32 READs served, 64 asked for. Guess: sends are flushed
-/// first, since the driver makes up the flushed completions by itself.
+/// the kind of atomics are not set, shared receives and windows 2B only from generation 3 on. defs.h: 101
+/// inline bytes, 13 fragments. icrdma_hw.h: 32 READs served, 64 asked for. Guess: sends are flushed first,
+/// because the driver itself creates the flushed completions.
 Profile irdma() {
   Profile profile = without_windows(capable());
   profile.name = "irdma";
@@ -137,7 +137,8 @@ Profile mana() {
 }
 
 /// Soft-RoCE. linux drivers/infiniband/sw/rxe/rxe_param.h at 018c6837f3e6: 128 READs, 32 fragments, 400
-/// inline bytes, 960 shared receive queues. By trial (native/test/verbs, Linux 6.1 and 6.12): windows 2B.
+/// inline bytes, 960 shared receive queues. By experiment (native/test/verbs, Linux 6.1 and 6.12): windows
+/// 2B.
 Profile rxe() {
   Profile profile = capable();
   profile.name = "rxe";

@@ -12,7 +12,7 @@ namespace {
 /// left.
 bool reserve_reads(Qp& qp, int count) {
   Nic& nic = qp.nic();
-  const int all = nic.profile.attributes.max_res_rd_atom;  // 0 when the driver does not say
+  const int all = nic.profile.attributes.max_res_rd_atom;  // 0 when the driver does not report it
   if (all > 0 && nic.reads_reserved + count > all) return false;
   nic.reads_reserved += count;
   return true;
@@ -213,7 +213,7 @@ IN_FRONT int ibv_destroy_qp(ibv_qp* handle) {
   qp->fail();
   --nic.live.queue_pairs;
   nic.reads_reserved -= qp->attributes.max_dest_rd_atomic;
-  // Remove its completions, as mlx5_cq_clean() and others do.
+  // Removes its completions, as mlx5_cq_clean() and others do.
   for (ibv_cq* cq : {qp->send_cq, qp->recv_cq}) {
     std::erase_if(static_cast<Cq*>(cq)->completions,
                   [qp](const Completion& each) { return each.wc.qp_num == qp->qp_num; });

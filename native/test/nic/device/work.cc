@@ -9,7 +9,7 @@
 namespace rdma_rpc::nic {
 namespace {
 
-/// Holds the lock. Memory that is allocated meanwhile does not count as the plug-in's.
+/// Holds the lock. Memory that is allocated during this time does not count as the plug-in's memory.
 class Guard {
  public:
   ~Guard() { fabric::test::forget_allocations_since(before_); }
@@ -39,7 +39,7 @@ ibv_wc_opcode opcode_of(ibv_wr_opcode opcode) {
   }
 }
 
-/// Takes receives while the queue has room. Returns the first receive that is refused, or null.
+/// Accepts receives while the queue has room. Returns the first receive that is refused, or null.
 ibv_recv_wr* take(std::deque<Receive>& receives, std::size_t most, ibv_recv_wr* wr) {
   for (; wr != nullptr && receives.size() < most; wr = wr->next)
     receives.push_back({wr->wr_id, {wr->sg_list, wr->sg_list + wr->num_sge}});
@@ -147,7 +147,7 @@ bool Qp::carry_out(const ibv_send_wr& wr, std::uint64_t number) {
 
 bool Qp::is_held_up() const {
   if (state == IBV_QPS_ERR) return false;
-  // A peer that is still being connected takes no packet, and the retries come later.
+  // A peer that is still being connected accepts no packet, and the retries come later.
   const auto found = queue_pairs().find(attributes.dest_qp_num);
   if (found != queue_pairs().end() && found->second->state == IBV_QPS_INIT) return true;
   const Qp* peer = peer_of(*this);

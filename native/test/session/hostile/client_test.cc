@@ -16,7 +16,7 @@ FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::GatherEntry>
   return frame;
 }
 
-/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates, 0 when it
+/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates; 0 when it
 /// invalidates none.
 std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
   const std::uint32_t reply_buffer = s.peer.expose(4096, bytes, fabric::access_remote_write);
@@ -216,8 +216,8 @@ const Trick kClientTricks[] = {
      }},
     {"FramesWithoutCredits", "frame beyond the credits",
      [](Scene& s) {
-       // The peer returns no credits, so in the end no credit can be returned to it, but it continues to
-       // send.
+       // The peer returns no credits, so in the end no credit can be returned to it. It nevertheless
+       // continues to send.
        for (int i = 0; i < 2000 && s.peer.alive(); ++i) {
          s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1)));
          s.run();
@@ -288,7 +288,7 @@ TEST(HostileClientStalls, AndHoldsTheLastSendSlotForAShorterTime) {
     while (scene.peer.receive()) {
     }
   }
-  // The other slots are in use, too.
+  // The other slots are also in use.
   std::int32_t& free = scene.victim.context->control()[boundary::ctl::free_slots];
   const std::int32_t others = std::exchange(free, 0);
   let_pass(scene.pair.world, {&scene.victim}, kNoCreditShortNs - 1'000'000'000);
@@ -303,8 +303,8 @@ TEST(HostileClientStalls, AndItsCancelledRequestsDoNotFillTheQueueForMemory) {
   const memory::BlockId hog = scene.victim.context->arena().alloc(8 << 20);
   const std::uint32_t key = scene.peer.expose(0, 3000, fabric::access_remote_read);
   for (std::uint32_t i = 0; i < 50; ++i) {
-    // The first request waits for ever at the head of the queue. The others are cancelled one after the
-    // other.
+    // The first request waits for ever at the head of the queue. The other calls are cancelled one after
+    // another.
     scene.peer.send(bulk_request(wire::call_word(i == 0 ? 0 : 1, i), {{scene.peer.address(0), 3000, key}}));
     if (i != 0) scene.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, i), 1)));
     scene.run();

@@ -1,6 +1,6 @@
-// A peer that sends frames beyond its credits, for every way in which a session stores received frames: in
-// receives of its own or shared ones, read in place or copied first, sealed or unsealed. Frames are counted
-// before anything is copied, so only that session ends.
+// A peer that sends frames beyond its credits. The tests cover every way in which a session stores received
+// frames: in its own or in shared receives, read in place or copied first, sealed or unsealed. Frames are
+// counted before anything is copied, so only that session ends.
 #include <gtest/gtest.h>
 
 #include <tuple>
@@ -100,7 +100,8 @@ TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreKept) {
   Greedy greedy(receives(), victim_is_client());
   ASSERT_TRUE(greedy.session().receives().shares());
   for (std::uint32_t i = 0; i < kInflight + kControlReceives; ++i) {
-    // The segment is longer than a short message, whose receive would be reposted at once.
+    // The segment is longer than a short message, because the receive of a short message would be reposted at
+    // once.
     greedy.send(FrameBytes(header(FrameType::segment, 0, 0)).pad(ShortMessages::kBytesMax));
     ASSERT_FALSE(greedy.is_down()) << i << ": " << greedy.scene.victim.why_down(greedy.scene.session);
   }
@@ -108,7 +109,7 @@ TEST_P(FrameBeyondTheCredits, EndsTheSessionWhenFramesAreKept) {
   greedy.scene.expect_dies("frame beyond the credits");
 }
 
-/// A receive that is released twice must not be posted twice, or two frames would be written to it.
+/// A receive that is released twice must not be posted twice. Otherwise two frames would be written to it.
 TEST_P(FrameBeyondTheCredits, AndAReceiveWithoutAFrameCannotBeReleased) {
   if (!receives().copied && !receives().sealed) return;  // there is no copy that could be released twice
   Greedy greedy(receives(), victim_is_client());

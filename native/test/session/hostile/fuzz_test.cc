@@ -8,7 +8,7 @@
 namespace rdma_rpc::session::test {
 namespace {
 
-/// Creates frames that are half right, so that they get further than random bytes.
+/// Creates frames that are partly correct, so that they are processed further than random bytes.
 FrameBytes random_frame(std::mt19937_64& random, std::uint32_t key, std::uint64_t addr) {
   const auto any = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
   const std::uint32_t call = wire::call_word(any(kInflight + (any(20) == 0)), any(4));

@@ -87,13 +87,13 @@ struct Scene {
 
 struct Trick {
   const char* name;
-  const char* reason;  ///< why the session ends; empty when it continues
+  const char* reason;  ///< the reason why the session ends; empty when it continues
   std::function<void(Scene&)> play;
   bool needs_windows = false;  ///< without windows the trick does no harm, or has another meaning
 };
 inline void PrintTo(const Trick& trick, std::ostream* out) { *out << trick.name; }
 
-/// Plays the trick on a device on which received messages are read in place, and on a device on which they
+/// Runs the attack on two devices: one on which received messages are read in place, and one on which they
 /// are copied first.
 inline void play(const Trick& trick, bool victim_is_client) {
   for (const bool copied : {false, true}) {

@@ -13,7 +13,7 @@ namespace rdma_rpc::session::test {
 void audit(Side& side, const std::string& name, const fabric::DeviceCounters& before = {});
 
 /// Checks that each receive is posted again. Called while the side's sessions are up, after all calls have
-/// ended. Without this check, a lost receive would be noticed only when the last one is lost.
+/// ended. Without this check, a lost receive would be noticed only when no receive is left.
 void audit_receives(Side& side, std::uint32_t session, const std::string& name);
 
 }  // namespace rdma_rpc::session::test

@@ -132,7 +132,7 @@ void Pair::run() {
 }
 
 void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns) {
-  // The clock advances like the ticks of the pump: by a few milliseconds at first, then as often as calls
+  // The clock advances like the ticks of the pump: first by a few milliseconds, and then as often as calls
   // that are pending release need.
   for (std::uint64_t passed = 0; passed < ns;) {
     const std::uint64_t step = std::min(ns - passed, passed < kHoldCheckNs ? kTickNs : kHoldCheckNs);

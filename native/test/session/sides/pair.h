@@ -78,9 +78,9 @@ class Pair {
   /// These destroy a side whose process was killed; its resources need not have been released.
   void abandon_client() { client_abandoned_ = true; }
   void abandon_server() { server_abandoned_ = true; }
-  /// Closes both sessions, runs, releases every block, and returns all violations: those of the rules for
-  /// calls, and those for resources that are left (slots, blocks, pins, windows, regions, queue pairs). The
-  /// pair cannot be used afterwards.
+  /// Closes both sessions, runs, releases every block, and returns all violations. These are violations of
+  /// the rules for calls, and resources that are left (slots, blocks, pins, windows, regions, queue pairs).
+  /// The pair cannot be used afterwards.
   std::vector<std::string> finish();
 
   Ledger ledger;

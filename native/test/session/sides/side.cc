@@ -99,7 +99,7 @@ std::vector<GivenGatherEntry> Side::make_gather_entries(std::size_t bytes, std::
       blocks.push_back(block);
       gather_entry.data = context->arena().at(block).data;
     } else {
-      // Guard bytes around the gather entry are part of the buffer, but they are no part of the message.
+      // Guard bytes around the gather entry are part of the buffer, but not of the message.
       const std::size_t spare = beyond_page == 0 ? 32 : 32 + fabric::kPageBytes;
       Buffer& buffer = buffers_.emplace_back(std::vector<std::byte>(length + spare), next_key_++);
       gather_entry.data = buffer.bytes.data() + 16;

@@ -1,4 +1,4 @@
-// One end of a test: a device, a context on the device, and code that plays the part of JS. It reads events
+// One end of a test: a device, a context on the device, and code that acts in place of JS. It reads events
 // and stages submissions exactly as runtime/native/native.ts describes. A Side can be client and server at
 // once, with any number of sessions of each kind. On the test's thread.
 #pragma once
@@ -36,7 +36,7 @@ class Side {
 
   /// Runs one iteration of the event loop. Returns true when something happened, or when there is more work.
   bool turn(std::uint64_t now_ns);
-  /// Called when the side's process has been killed: its calls in progress no longer count.
+  /// Called when the side's process has been killed, because its calls in progress no longer count.
   void forget();
   /// Releases every block that the side's JS part still holds.
   void release_blocks();
@@ -51,8 +51,8 @@ class Side {
   int cancelled_events = 0, slots_free_events = 0;
   int reassembled_messages = 0;  ///< number of messages that came in segments
   int short_messages = 0;        ///< number of messages read in the buffers that all sessions share
-  /// Parts that wait until the application wants them, by session and call. While `reads` is true, the
-  /// application wants them at once.
+  /// Parts that wait until the application needs them, by session and call. While `reads` is true, the
+  /// application needs them at once.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> held_back;
   bool reads = true;
   void want_parts() {
@@ -61,7 +61,7 @@ class Side {
     }
   }
 
-  /// While this is false, the JS part reads requests and responses but keeps their blocks.
+  /// While this is false, the code in place of JS reads requests and responses but keeps their blocks.
   bool release_answers = true;
   /// Responses in arena memory are charged to their session, like responses that JS encodes there.
   bool owned_answers = false;

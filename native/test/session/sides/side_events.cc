@@ -1,5 +1,5 @@
-// Handles the events of a Side's context in the place of JS: requests go to handlers, and ends of calls to
-// the ledger. See side.h.
+// Handles the events of a Side's context in place of JS: requests go to handlers, and ends of calls go to the
+// ledger. See side.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>

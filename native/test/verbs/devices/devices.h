@@ -28,7 +28,7 @@ std::string why_no_devices();
 std::string guest_link();
 /// The version of the guest's Linux: {6, 1} for "6.1.0-39-amd64".
 std::pair<int, int> guest_linux();
-/// Runs a shell command and fails the test when it fails. Returns the output of the command.
+/// Runs a shell command, and fails the test when the command fails. Returns the output of the command.
 std::string shell(const std::string& command);
 
 }  // namespace rdma_rpc::session::test

@@ -48,8 +48,8 @@ class Ends {
   Link connect(std::uint32_t inflight_max = 8, std::uint32_t call_slots = 0, bool segments = false);
   std::uint64_t start(const Link& link, const CallSpec& spec) { return client.start(link.client, spec); }
   CallRecord& call(std::uint64_t id) { return ledger.at(id); }
-  /// Runs one iteration of each side, and if nothing happened in it, sleeps until something does, or for a
-  /// few milliseconds.
+  /// Runs one iteration of each side. If nothing happened in it, sleeps until something happens, or for a few
+  /// milliseconds.
   void step();
   bool until(const std::function<bool()>& done, const std::string& what) {
     return drive({&client, &server}, done, what);

@@ -1,6 +1,6 @@
-// A device that forwards everything to another one, except when a hook intervenes. A hook fails a resource,
-// or acts at a certain work request. It is for faults that no device produces on demand. Used on the thread
-// of its context.
+// A device that forwards everything to another device, except when a hook intervenes. A hook fails a
+// resource, or acts at a certain work request. It is for faults that no device produces on demand. Used on
+// the thread of its context.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ struct Hooks {
   std::function<void(const fabric::SendWr&)> before, after;
   /// Returns how many of the requests that are posted at once the send queue accepts.
   std::function<std::size_t(std::span<const fabric::SendWr>)> takes;
-  /// When true, completions of this side's sends are polled before those of its receives, whichever came
-  /// first, as on shm.
+  /// When true, completions of this side's sends are polled before those of its receives, as on shm,
+  /// whichever came first.
   bool sends_first = false;
   /// Changes a completion that has been polled. It cannot be combined with sends_first.
   std::function<void(fabric::Wc&)> polled;

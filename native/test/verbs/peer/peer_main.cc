@@ -147,7 +147,8 @@ class Peer {
     return report;
   }
 
-  /// Calls that start here have numbers that no other process uses; calls that are served here may have any.
+  /// Calls that start here have numbers that no other process uses. Calls that are served here may have any
+  /// number.
   void begin_ledger(const OrderMessage& order) {
     first_own_ = order.client ? order.first_id : kForeignCalls;
     while (ledger_.size() < first_own_) ledger_.add({});

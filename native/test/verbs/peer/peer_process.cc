@@ -38,7 +38,7 @@ PeerProcess::PeerProcess(std::size_t end) : first_id_(started_++ % kProcessesMax
   int pair[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
   socket_ = pair[0];
-  // The socket is passed on by its number and must stay open at exec; all other descriptors close.
+  // The socket is passed on by its number and must stay open at exec. All other descriptors close.
   ::fcntl(pair[1], F_SETFD, 0);
   const std::string fd = std::to_string(pair[1]), which = std::to_string(end);
   std::string self(4096, '\0');

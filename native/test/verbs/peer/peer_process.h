@@ -1,5 +1,5 @@
 // The other end of a session in a separate process, which can be killed or stopped at a chosen moment of a
-// call: it sends the signal to itself, so that the moment is exact. It is controlled through a socket and
+// call. It sends the signal to itself, so that the moment is exact. It is controlled through a socket and
 // answers each order once. Used by the tests of native/test/verbs, on the test's thread.
 #pragma once
 
@@ -71,7 +71,7 @@ class PeerProcess {
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
 
-  /// Waits for its answer while `sides` continue.
+  /// Waits for the answer of the process while `sides` continue.
   ReportMessage ask(OrderMessage order, std::vector<Side*> sides);
   ReportMessage ask(Order order, std::vector<Side*> sides) {
     return ask(OrderMessage{.order = order}, sides);
@@ -80,7 +80,7 @@ class PeerProcess {
   std::uint32_t connect_as_server_of(Side& side, std::uint32_t inflight_max = 8);
   std::uint32_t connect_as_client_of(Side& side, std::uint32_t inflight_max = 8);
 
-  /// Waits for the signal: the process is stopped or dead when this returns.
+  /// Waits for the signal. The process is stopped or dead when this returns.
   void signal(int number);
   void resume();
   /// Returns whether it has stopped or killed itself.

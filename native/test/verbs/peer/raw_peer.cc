@@ -46,7 +46,7 @@ fabric::WcStatus RawPeer::shoot(const Aim& aim, std::span<const std::byte> watch
   for (int i = 0; !outcome && i < kWaitsMax; ++i) {
     const timespec moment{0, 500'000};
     ::nanosleep(&moment, nullptr);
-    // Over tcp the CPU does the device's work, so poll here; this takes no completion.
+    // Over tcp the CPU does the device's work, so this function polls; it takes no completion.
     if (over_tcp()) victim_.context->cq().poll({});
     outcome = peer_->outcome();
   }
@@ -66,7 +66,7 @@ void RawPeer::expect_session_ends() {
       },
       "the end of the session with the raw peer");
   // When no request reports the end, only rdma_cm would report it to the peer, and the peer does not query
-  // it.
+  // rdma_cm.
   EXPECT_TRUE(!peer_->alive() || !victim_.device->capabilities().names_refusals);
   EXPECT_TRUE(id_ == 0 || ends_.call(id_).ended());
 }

@@ -14,8 +14,8 @@ namespace rdma_rpc::session::test {
 namespace {
 
 Script* current = nullptr;
-/// The last event of the script that was returned. The library did not make it, so it must not acknowledge
-/// it.
+/// The last event of the script that was returned. The library did not make this event, so the library must
+/// not acknowledge it.
 const ibv_async_event* handed_out = nullptr;
 
 /// Returns a function of the library, which the plug-in has loaded. Without the plug-in this is never called.

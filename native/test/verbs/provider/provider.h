@@ -24,7 +24,7 @@ struct Script {
   /// The next completion queue gets at most this number of entries, and claims to have the requested number.
   /// 0: off.
   int next_cq_entries = 0;
-  /// This device completes nothing any more.
+  /// From now on, this device completes nothing.
   ibv_context* mute = nullptr;
   /// The queue pair `dozes` misses one doorbell, after `doorbells_before` others. The requests that are
   /// posted with it are executed at the next doorbell.
@@ -53,7 +53,7 @@ struct Script {
   std::vector<Told> told;
   /// The P_Key index that rdma_cm names, which the device need not have; 0 for the device's own.
   std::uint16_t pkey_index = 0;
-  /// The type of service that rdma_cm's ids were given.
+  /// The type of service that was set on rdma_cm's ids.
   std::vector<std::uint8_t> tos;
   /// A queue pair with more inline bytes than `inline_max` is refused. With `refuses_qps`, all queue
   /// pairs are refused with that errno.

@@ -1,6 +1,7 @@
-// Events that a device reports by itself, and work that it no longer does: every kind of asynchronous event,
-// a completion queue that overruns, requests that never complete. The affected sessions end with the reason
-// and settle their calls, others continue, the process survives and opens new sessions.
+// Events that a device reports by itself, and work that it no longer does. The tests cover every kind of
+// asynchronous event, a completion queue that overruns, and requests that never complete. The affected
+// sessions end with the reason and settle their calls. Other sessions continue, and the process survives and
+// opens new sessions.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -134,7 +135,7 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
 
 class Watchdog : public ScriptedDevice {
  protected:
-  /// With this length the limit is 1.6 s, which is long for a working device even on a slow machine.
+  /// With this length, the limit is 1.6 s, which is long for a working device even on a slow machine.
   static constexpr long kSecondNs = 100'000'000;
   Watchdog() { provider_.script().second_ns = kSecondNs; }
 
@@ -224,7 +225,7 @@ class WatchdogOfOneDevice : public Watchdog {
   }
 
   /// Returns the checks of the client's or the server's requests in which an empty WRITE was posted while
-  /// nothing completes. (On a busy host the request before it may miss a doorbell too: that doorbell is not
+  /// nothing completes. (On a busy host, the request before it may also miss a doorbell. That doorbell is not
   /// counted here.)
   std::vector<std::uint32_t> looks_with_a_ring(const CallSpec& spec, bool at_server) {
     Script& script = provider_.script();
@@ -300,7 +301,8 @@ TEST_F(Watchdog, IgnoresAnIdleSession) {
   Ends ends(client_, server_);
   const Link link = ends.connect();
   ends.expect_works(link);
-  // The answer to this call takes longer than any request may take, but no request is outstanding meanwhile.
+  // The answer to this call takes longer than any request may take, but no request is outstanding during that
+  // time.
   const std::uint64_t id = ends.start(link, {.answer = Answer::later});
   ends.until([&] { return ends.server.unanswered() != 0; }, "the request");
   drive_to_rest({&ends.client, &ends.server});
