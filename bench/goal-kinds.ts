@@ -95,7 +95,7 @@ export function plainBeside(
   grpcLeast: number,
 ): Goal {
   return {
-    goal: `${scenario}: at least ${percent(steadyLeast)} of the rate with everything given back; in the first second at least ${percent(firstLeast)} of it and ${grpcLeast} × grpc-js`,
+    goal: `${scenario}: at least ${percent(steadyLeast)} of the steady rate with everything given back; in the first second at least ${percent(firstLeast)} of that rate, and ${grpcLeast} × the first second of grpc-js`,
     judge(find) {
       const [row, back, grpc] = ['quick start', own, 'grpc-js'].map((peer) => find(scenario, peer));
       if (row === undefined || back === undefined || grpc === undefined) return undefined;
@@ -115,7 +115,7 @@ export function plainBeside(
  */
 export function restAtMost(scenario: string, most: number): Goal {
   return {
-    goal: `${scenario}: memory as in the quick start at most ${most} × the memory before`,
+    goal: `${scenario}: after large calls a program as in the quick start has at most ${most} × the memory that it had before them`,
     judge(find) {
       const row = find(scenario, 'quick start');
       if (row === undefined) return undefined;
@@ -161,7 +161,7 @@ export function noCliff(scenarios: readonly string[], bytes = false): Goal {
 
 /** A goal that no cliff lies between `base` and the same load with more calls in flight. */
 export function noDrop(scenario: string, base: string, peer = own): Goal {
-  const goal = `${scenario}${peer === own ? '' : ` (${peer})`}: no cliff after ${base}`;
+  const goal = `${scenario}${peer === own ? '' : ` (${peer})`}: a call takes at most ${cliffMin} × the time of ${base}`;
   return besideAnother(goal, [scenario, peer], [base, peer], (row, other) => {
     const ratio = other.callsPerSecond / row.callsPerSecond;
     return { found: `${times(ratio)} the time of a call`, reached: ratio <= cliffMin };
@@ -189,7 +189,7 @@ export function callsTimesGrpc(scenario: string, least: number, peer = own, base
  * run.
  */
 export function bytesBesideSender(scenario: string, leastBytes: number, leastShare: number): Goal {
-  const goal = `${scenario}: at least ${leastBytes / 1e9} GB/s or ${percent(leastShare)} of a plain C sender`;
+  const goal = `${scenario}: at least ${leastBytes / 1e9} GB/s, or ${percent(leastShare)} of the rate of a plain C sender`;
   return besideAnother(goal, [scenario], [scenario, 'C sender'], ({ bytesPerSecond }, sender) => {
     const share = bytesPerSecond / sender.bytesPerSecond;
     return {
@@ -201,7 +201,7 @@ export function bytesBesideSender(scenario: string, leastBytes: number, leastSha
 
 /** A goal for the latency of small calls beside a transfer, as a multiple of their latency without it. */
 export function besideTimesAlone(scenario: string, alone: string, p50Most: number, p99Most: number): Goal {
-  const goal = `${scenario}: p50 at most ${p50Most} ×, p99 at most ${p99Most} × the p50 without`;
+  const goal = `${scenario}: p50 at most ${p50Most} × and p99 at most ${p99Most} × the p50 of ${alone}`;
   return besideAnother(goal, [scenario], [alone], (row, base) => {
     const [p50, p99] = [row.p50Us / base.p50Us, row.p99Us / base.p50Us];
     return { found: `${times(p50)}, ${times(p99)}`, reached: p50 <= p50Most && p99 <= p99Most };
@@ -230,7 +230,7 @@ export function besideAtMost(scenario: string, p50Most: number, p99Most: number,
  */
 export function sealedBytes(scenario: string, leastBytes: number): Goal {
   return {
-    goal: `${scenario}: sealed at least ${leastBytes / 1e9} GB/s for two CPUs of both sides together`,
+    goal: `${scenario}: sealed at least ${leastBytes / 1e9} GB/s when both sides together use two CPUs fully`,
     judge(find) {
       const row = find(scenario, 'sealed');
       if (row === undefined) return undefined;
@@ -244,7 +244,7 @@ export function sealedBytes(scenario: string, leastBytes: number): Goal {
 /** A goal for mutually authenticated handshakes, with one thread on each side. */
 export function handshakes(scenario: string, mostUs: number, leastPerSecond: number): Goal {
   return {
-    goal: `${scenario}: with TLS at most ${mostUs / 1000} ms of CPU a side, at least ${leastPerSecond} new sessions/s`,
+    goal: `${scenario}: with TLS at most ${mostUs / 1000} ms of CPU time on each side, and at least ${leastPerSecond} new sessions/s`,
     judge(find) {
       const row = find(scenario, 'tls');
       if (row === undefined) return undefined;
@@ -263,7 +263,7 @@ export function handshakes(scenario: string, mostUs: number, leastPerSecond: num
 
 export function idleAtMost(scenario: string, most: number): Goal {
   return {
-    goal: `${scenario}, connected: at most ${most} % of a CPU, both processes together`,
+    goal: `${scenario}: two connected processes use at most ${most} % of a CPU together`,
     judge(find) {
       const ours = find(scenario);
       if (ours === undefined) return undefined;

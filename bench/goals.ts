@@ -78,7 +78,7 @@ const goals: readonly Goal[] = [
     true,
   ),
   {
-    goal: 'asleep-32B-x1: p50 below a bare node:net socket (same placement)',
+    goal: 'asleep-32B-x1: p50 below that of a bare node:net socket (same placement)',
     judge(find) {
       const ours = find('asleep-32B-x1');
       const bare = find('asleep-32B-x1', 'net bare');
@@ -100,13 +100,13 @@ const goals: readonly Goal[] = [
     'tls',
     own,
     0.99,
-    (share) => `with TLS on the address ${share} of the calls/s without`,
+    (share) => `with TLS ${share} of the calls/s without TLS`,
   ),
   handshakes('tcp-handshakes-x8', 3000, 200),
   callsTimesGrpc('open-call-close-x1', 0.8),
   callsTimesGrpc('put-1MiB-x8', 20),
   {
-    goal: `put-1MiB-x8: at least Mercury's bulk write (${mercuryBytesPerSecond / 1e9} GB/s, an earlier run)`,
+    goal: `put-1MiB-x8: at least the ${mercuryBytesPerSecond / 1e9} GB/s of Mercury's bulk write in an earlier run`,
     judge(find) {
       const ours = find('put-1MiB-x8');
       if (ours === undefined) return undefined;
@@ -139,10 +139,10 @@ const goals: readonly Goal[] = [
     own,
     'net+protobufjs',
     2,
-    (share) => `${share} of the calls/s of node:net with protobufjs, by hand`,
+    (share) => `${share} of the calls/s of a program with node:net and protobufjs`,
   ),
   {
-    goal: 'tcp-asleep-32B-x1: p50 at most 1.1 × a bare node:net echo (same placement)',
+    goal: 'tcp-asleep-32B-x1: p50 at most 1.1 × that of a bare node:net echo (same placement)',
     judge(find) {
       const ours = find('tcp-asleep-32B-x1');
       const bare = find('tcp-asleep-32B-x1', 'net bare');
@@ -169,7 +169,7 @@ const goals: readonly Goal[] = [
   besideTimesAlone('tcp-echo-32B-x1-beside-64MiB', 'tcp-echo-32B-x1', 5, 20),
   idleAtMost('tcp-idle', idleMaxPercent),
   {
-    goal: `tcp-sessions-x64: at most ${sessionMaxBytes / 1024} KiB of the server for an idle session`,
+    goal: `tcp-sessions-x64: at most ${sessionMaxBytes / 1024} KiB of the server's memory for an idle session`,
     judge(find) {
       const ours = find('tcp-sessions-x64');
       if (ours === undefined) return undefined;

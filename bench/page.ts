@@ -147,19 +147,22 @@ function scenarioPart(rows: readonly Row[], level: string): string {
 const plainWords = `Calls/s in the first second of two new processes, and one and a half seconds later (after the arrow), with eight
 calls in flight. "Quick start" is a program written as in docs/start/quick-start.md: it sets no option except
 deadlines, sends the same \`Uint8Array\` again and again, and releases no memory. "A new buffer" makes and fills
-a \`Uint8Array\` for each call. "Everything given back" is the same load by the program of the scenarios below.
-The last two columns compare the quick start with the steady rate of "everything given back", and with grpc-js
-at the same time.`;
+a \`Uint8Array\` for each call. "Everything given back" is the program of the scenarios below, which releases all memory.
+The last two columns divide the rates of the quick start by the steady rate of "everything given back", and by
+the rates of grpc-js in the same period.`;
 
-const expertWords = `Calls/s. Unlike the quick start, \`rdma-rpc\` does everything for memory here: large requests lie in memory of
-\`allocBuffer()\` that is used again, responses arrive \`into\` such memory, and both sides have an arena of 384
-MiB. Other peers also get the kind of buffer with which they are fastest. GB/s and latencies are those of
-\`rdma-rpc\`; in rows with transfers beside small calls, GB/s are those of the transfers. All figures of all
-peers: \`npm run bench -- --json rows.json\`.`;
+const expertWords = `Calls/s. Unlike the quick start, the program of \`rdma-rpc\` reuses memory here: large requests lie in buffers of
+\`allocBuffer()\`, responses arrive \`into\` the same buffers, and both sides have an arena of 384 MiB. Each other peer
+gets the kind of buffer with which it is fastest. GB/s and latencies are those of \`rdma-rpc\`; in rows with
+transfers beside small calls, GB/s are those of the transfers. \`npm run bench -- --json rows.json\` prints
+all figures of all peers.`;
 
-const otherResults = `How it is measured: [README.md](README.md). Streams: [stream/RESULTS.md](stream/RESULTS.md). Sockets and the tunnel:
-[sockets/RESULTS.md](sockets/RESULTS.md). The codec: [codec/RESULTS.md](codec/RESULTS.md). Real RDMA:
-[verbs/RESULTS.md](verbs/RESULTS.md). What earlier runs and single measurements showed: [HISTORY.md](HISTORY.md).`;
+const otherResults = `[README.md](README.md) explains how it is measured. Other pages have the results of [streams](stream/RESULTS.md),
+of [sockets and the tunnel](sockets/RESULTS.md), of [the codec](codec/RESULTS.md), and of [RDMA
+devices](verbs/RESULTS.md). [HISTORY.md](HISTORY.md) has the results of earlier runs and of single measurements.`;
+
+const goalWords = `"The limit" is a small program that only moves the bytes: two rings in shared memory, driven from JS with promises,
+without methods, deadlines, errors or flow control. "Same placement" means that both programs ran on the same CPUs.`;
 
 export interface Page {
   /** Day, machine, Nodes, placement and rounds. */
@@ -190,6 +193,7 @@ export function pageText({ head, rows, goals, remarks }: Page): string {
     plainWords,
     quickStartTable(rows) || notRun,
     '## Goals',
+    goalWords,
     goalTable(goals),
     '## Scenarios',
     expertWords,

@@ -24,8 +24,8 @@ export const disturbedMark = '(!)';
 
 export function disturbedText(disturbances: number, measured: number, mostPercent: number): string {
   return (
-    `Other processes used more than ${mostPercent} % of a CPU during ${disturbances} of ${measured} measurements. Medians are of the other rounds; ` +
-    `${disturbedMark} marks a peer that had none.`
+    `Other processes used more than ${mostPercent} % of a CPU during ${disturbances} of ${measured} measurements. The medians leave these measurements out; ` +
+    `${disturbedMark} marks a peer for which no undisturbed round is left.`
   );
 }
 

@@ -127,6 +127,11 @@ for (let round = 1; round <= rounds; ++round) {
     }
   }
 }
-const report = `# Streams\n\nOne stream between two processes, ${roundsText(rounds)}. ${here.text} Made by \`npm run bench:stream\`.\n\n${streamReport(rows)}\n`;
+const explanation = [
+  'A download is a stream of messages from the server, an upload is a stream to the server, and a chat',
+  'sends one message in each direction at a time. GB/s are those of large messages only, and latencies those',
+  'of the chat. The last column is the median, over all rounds, of the ratio to the rate of grpc-js.',
+].join(' ');
+const report = `# Streams\n\nOne stream between two processes, ${roundsText(rounds)}. ${here.text} Made by \`npm run bench:stream\`.\n\n${explanation}\n\n${streamReport(rows)}\n`;
 console.log(report);
 if (options.markdown !== undefined) writeFileSync(options.markdown, report);

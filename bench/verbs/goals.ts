@@ -24,7 +24,7 @@ function latency(ratioTo: RatioTo, what: string, scenario: string, peer: string)
 function bandwidth(ratioTo: RatioTo, what: string, scenario: string, peer: string, of: string): Verdict {
   const found = ratioTo(scenario, peer);
   return {
-    goal: `${what} of 1 MiB, 8 in flight: at least ${100 * bandwidthLeast} % of ${of}`,
+    goal: `${what}, 1 MiB, 8 in flight: at least ${100 * bandwidthLeast} % of the rate of ${of}`,
     found: found === undefined ? 'not run' : `${(100 * found).toFixed(0)} %`,
     reached: found === undefined ? undefined : found >= bandwidthLeast,
   };
@@ -40,12 +40,12 @@ export function judge(rows: readonly Row[], cache: CacheFigures): Verdict[] {
   return [
     latency(ratioTo, 'polling', 'pingpong-64B-poll', 'ib_send_lat'),
     latency(ratioTo, 'events', 'pingpong-64B-events', 'ib_send_lat -e'),
-    bandwidth(ratioTo, 'bulk READ with windows', read, 'ib_read_bw', 'ib_read_bw'),
-    bandwidth(ratioTo, 'bulk WRITE with windows', write, 'ib_write_bw', 'ib_write_bw'),
-    bandwidth(ratioTo, 'bulk READ with windows', read, open, 'the same without'),
-    bandwidth(ratioTo, 'bulk WRITE with windows', write, open, 'the same without'),
+    bandwidth(ratioTo, 'READs with memory windows', read, 'ib_read_bw', 'ib_read_bw'),
+    bandwidth(ratioTo, 'WRITEs with memory windows', write, 'ib_write_bw', 'ib_write_bw'),
+    bandwidth(ratioTo, 'READs with memory windows', read, open, 'a session without windows'),
+    bandwidth(ratioTo, 'WRITEs with memory windows', write, open, 'a session without windows'),
     {
-      goal: 'hit of the registration cache: at most 1 us, and no call of the device',
+      goal: 'hit in the registration cache: at most 1 us, without a call to the device',
       found: `${cache.hitNs.toFixed(0)} ns, ${cache.deviceCalls} calls in ${cache.hits.toLocaleString('en-GB')} hits`,
       reached: cache.hitNs <= cacheHitMostNs && cache.deviceCalls === 0,
     },

@@ -57,7 +57,7 @@ if (status === 0) {
   const rows = JSON.parse(readFileSync(file, 'utf8')) as Row[];
   const where =
     options.device === undefined
-      ? 'two soft-RoCE devices in an emulated guest: only ratios mean something'
+      ? 'two soft-RoCE devices in an emulated guest, so compare only the ratios'
       : `devices ${options.device.join(' and ')}`;
   const perf = options.perf === true;
   const report = perf

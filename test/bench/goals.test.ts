@@ -72,7 +72,8 @@ describe('goals', () => {
     [0.6e9, 100, true],
     [1.2e9, 201, false],
   ])('%d bytes/s sealed with %d %% of a CPU: reached is %s', (bytesPerSecond, cpuPercent, reached) => {
-    const goalOf = (name: string) => `${name}: sealed at least 1.2 GB/s for two CPUs of both sides together`;
+    const goalOf = (name: string) =>
+      `${name}: sealed at least 1.2 GB/s when both sides together use two CPUs fully`;
     for (const name of ['put-1MiB-x8', 'tcp-put-1MiB-x8']) {
       const rows = [
         row(name, 'rdma-rpc', { bytesPerSecond: 9e9, cpuPercent }),
@@ -93,7 +94,7 @@ describe('goals', () => {
     (...given) => {
       const [clientCpuUs, serverCpuUs, callsPerSecond, reached] = given;
       const name = 'tcp-handshakes-x8';
-      const goal = `${name}: with TLS at most 3 ms of CPU a side, at least 200 new sessions/s`;
+      const goal = `${name}: with TLS at most 3 ms of CPU time on each side, and at least 200 new sessions/s`;
       const rows = [
         row(name, 'tls', { clientCpuUs, serverCpuUs, callsPerSecond }),
         row(name, 'rdma-rpc', { clientCpuUs: 1, serverCpuUs: 1, callsPerSecond: 9999 }),
@@ -125,7 +126,7 @@ describe('goals', () => {
     [1.21, false],
   ])('memory after large calls of %d times that before: reached is %s', (restTimes, reached) => {
     const name = 'tcp-rest-after-1MiB-x8';
-    const goal = `${name}: memory as in the quick start at most 1.2 × the memory before`;
+    const goal = `${name}: after large calls a program as in the quick start has at most 1.2 × the memory that it had before them`;
     const grpc = row(name, 'grpc-js', { restTimes: 3 });
     expect(verdict([row(name, 'quick start', { restTimes })], goal)).toBe(reached);
     expect(

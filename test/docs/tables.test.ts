@@ -141,12 +141,18 @@ test('fixed limits', () => {
       'wait until a server releases the memory of a cancelled call',
       shown('Ms', nativeLimit('kSettleGraceNs') / 1e6),
     ],
-    ['time that a server may hold such memory', shown('Ms', nativeLimit('kHoldLimitNs') / 1e6)],
+    [
+      'time for which a server may keep the memory of a cancelled call in use',
+      shown('Ms', nativeLimit('kHoldLimitNs') / 1e6),
+    ],
     ['time without credits from a peer', shown('Ms', nativeLimit('kNoCreditNs') / 1e6)],
-    ['the same, while all `sendSlots` are taken', shown('Ms', nativeLimit('kNoCreditShortNs') / 1e6)],
+    [
+      'time without credits from a peer, while all `sendSlots` are taken',
+      shown('Ms', nativeLimit('kNoCreditShortNs') / 1e6),
+    ],
     ['time for a function given as `authorize`', shown('Ms', limits.authorizeMs)],
     ['time for a function given as `credentials`', shown('Ms', limits.credentialsMs)],
-    ['credentials are renewed this long before they expire', shown('Ms', limits.credentialsMarginMs)],
+    ['time before their expiry at which credentials are renewed', shown('Ms', limits.credentialsMarginMs)],
     ['addresses of a channel', shown('', connectionLimits.addressesMax)],
     ['addresses in the list of a resolver, with `subset`', shown('', connectionLimits.listedMax)],
     ['time for the answer to a ping', shown('Ms', connectionLimits.verifyTimeoutMs)],
@@ -155,7 +161,7 @@ test('fixed limits', () => {
     ['peer addresses with log lines of their own, a second', shown('', limits.logPeersMax)],
     ['time for a client to answer a goaway', shown('Ms', limits.goawayNoticeMs)],
     ['time for a worker to listen after its start', shown('Ms', workerLimits.workerStartTimeoutMs)],
-    ['time for a worker to say that its thread is free', shown('Ms', workerLimits.workerAnswerMs)],
+    ['time for a worker to answer that its thread is free', shown('Ms', workerLimits.workerAnswerMs)],
     ['time that a connection waits for a worker', shown('Ms', workerLimits.workerWaitMs)],
     ['attempts of one thread to connect to one address at once', shown('', connectionLimits.connectingMax)],
     ['connections that wait for a worker', shown('', workerLimits.workerWaiting)],
@@ -177,11 +183,12 @@ test('numbers in the text', () => {
     `at most ${nativeLimit('kSettleGraceNs') / 1e6} ms. When the server`,
     `A server that does not answer for ${nativeLimit('kHoldLimitNs') / 1e9} seconds loses the connection`,
     `Up to ${shown('', nativeLimit('kMemoryWaitersMax'))} messages wait per thread`,
-    `At most ${shown('Bytes', limits.errorTextBytes)} of it travels`,
-    `| option \`workers\` | ${workerLimits.workers.min} to ${workerLimits.workers.max}.`,
+    `At most ${shown('Bytes', limits.errorTextBytes)} of the text is sent`,
+    `| option \`workers\` | Number of workers, ${workerLimits.workers.min} to ${workerLimits.workers.max}.`,
     `does not answer within ${workerLimits.workerAnswerMs} ms, the connection`,
     `after ${shown('', workerLimits.workerStartTimeoutMs)} ms without \`listenInWorker\``,
-    `${workerLimits.workerRestartMs.first} ms, which doubles to ${workerLimits.workerRestartMs.max / 1000} s`,
+    `after a pause of ${workerLimits.workerRestartMs.first} ms`,
+    `the pause doubles each time, up to ${workerLimits.workerRestartMs.max / 1000} s`,
   ].filter((part) => !plain.includes(part));
   expect(missing).toEqual([]);
 });
@@ -194,10 +201,14 @@ test('the sums of docs/deploy/sizing.md', () => {
   const plain = pageOf('deploy/sizing').replace(/\s+/g, ' ');
   const missing = [
     `${shown('', slots)} × ${shown('', slot)} bytes = ${mib(slots * slot)} MiB`,
-    `On \`shm\` slots have ${shown('Bytes', limits.shmSlotBytes).replace(' KiB', '')} KiB: ${mib(slots * (limits.shmSlotBytes + limits.slotHeadBytes))} MiB`,
+    `On \`shm\` a slot has ${shown('Bytes', limits.shmSlotBytes)}, so the send slots take ${mib(slots * (limits.shmSlotBytes + limits.slotHeadBytes))} MiB`,
     `(\`inflightMax\` + ${limits.receivesBesides}) × ${shown('', limits.shmSlotBytes + limits.slotHeadBytes)} bytes = ${mib(receives * (limits.shmSlotBytes + limits.slotHeadBytes))} MiB`,
-    `${receives} × ${shown('', slot)} = ${mib(receives * slot)} MiB each`,
-    `(1,024 + 32 × sessions) × ${shown('', slot)} bytes: ${Math.round(((1024 + 32 * 500) * slot) / 2 ** 20)} MiB for 500 sessions`,
+    `${receives} × ${shown('', slot)} bytes = ${mib(receives * slot)} MiB each`,
+    `(\`inflightMax\` + ${limits.receivesBesides}) × ${shown('', slot)} bytes = ${mib(receives * slot)} MiB`,
+    `\`inflightMax\` + ${limits.receivesBesides} are ${receives} slots`,
+    `${limits.inflight.default} receives for calls, ${nativeLimit('kControlReceives')} receives for control frames, and ${nativeLimit('kOverflowSlots')} slots`,
+    `At most ${shown('', nativeLimit('kSharedReceivesMax'))} receives are shared`,
+    `(1,024 + 32 × sessions) × ${shown('', slot)} bytes, which is ${Math.round(((1024 + 32 * 500) * slot) / 2 ** 20)} MiB for 500 sessions`,
   ].filter((part) => !plain.includes(part));
   expect(missing).toEqual([]);
 });

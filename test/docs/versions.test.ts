@@ -35,7 +35,7 @@ test('each feature bit is in the table of the wire, with its name', () => {
 
 test('each fabric has its version in the text of the wire', () => {
   const [, text = ''] =
-    /`version` of what its queue pairs exchange below the frames: (.*?)\. The/s.exec(
+    /`version` of what its queue pairs exchange below the frames: (.*?)\. When/s.exec(
       pageOf('wire/connections').replaceAll(/\s+/g, ' '),
     ) ?? [];
   const named = text
