@@ -120,7 +120,7 @@ class OpenRemote implements Remote, Target {
 
 function bytesOf(where: string, view: ArrayBufferView): Uint8Array {
   if (!ArrayBuffer.isView(view))
-    throw new TypeError(`${where}: takes a view of memory, such as a Uint8Array`);
+    throw new TypeError(`${where}: takes a view of memory, such as a Uint8Array or the \`bytes\` of alloc()`);
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }
 function checkBigint(where: string, value: bigint): void {
