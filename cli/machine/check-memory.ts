@@ -8,8 +8,8 @@ const mayLock = 14n; // CAP_IPC_LOCK
 const mib = (bytes: number): string =>
   bytes < 2 ** 20 ? `${Math.ceil(bytes / 2 ** 10)} KiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`;
 
-/** Returns the limit of locked memory. A process with CAP_IPC_LOCK has none. */
-function limit(machine: Machine): number {
+/** Returns the limit of locked memory in bytes. A process with CAP_IPC_LOCK has none: Infinity. */
+export function lockedBytesMax(machine: Machine): number {
   const [, capabilities] = /^CapEff:\s*([0-9a-f]+)$/m.exec(machine.text('/proc/self/status') ?? '') ?? [];
   if (capabilities !== undefined && ((BigInt(`0x${capabilities}`) >> mayLock) & 1n) === 1n)
     return Number.POSITIVE_INFINITY;
@@ -22,7 +22,7 @@ const raise =
   'ulimit -l unlimited, LimitMEMLOCK=infinity in a systemd unit, memlock in /etc/security/limits.conf, --ulimit memlock=-1 for a container';
 
 export function checkMemlock(machine: Machine, { firstBytes }: Facts): Finding[] {
-  const bytes = limit(machine);
+  const bytes = lockedBytesMax(machine);
   const { arenaBytes } = contextOptions();
   if (bytes === Number.POSITIVE_INFINITY) return [ok('memlock', 'locked memory is not limited')];
   const what = `${mib(bytes)} of memory may be locked (RLIMIT_MEMLOCK)`;

@@ -63,7 +63,7 @@ export function capabilityLines(can: VerbsCapabilities): string[] {
     optional.flatMap(([has, name]) => (has === wanted ? [name] : [])).join(', ') || 'none';
   return [
     `has: ${named(true)}`,
-    `has not: ${named(false)}`,
+    `lacks: ${named(false)}`,
     `inline up to ${bytes(can.maxInline)}, up to ${can.maxSge} pieces in a SEND, ${can.maxSgeRead} in a READ, ${can.maxRdAtomic} READs at a time`,
     `queues of ${can.maxQpWr}, messages up to ${bytes(can.maxMsgBytes)}`,
     can.segmentedBytes === 0
@@ -97,13 +97,18 @@ function deviceLines(
   ];
 }
 
+/** Returns the sentence for a machine without a usable device. The reason may be a whole sentence already. */
+export function noDeviceText(whyNone: string): string {
+  return whyNone.startsWith('this machine has no RDMA device') ? whyNone : `no RDMA device: ${whyNone}`;
+}
+
 /** Returns the text. `details` and `counters` are shown below their devices; both may be empty. */
 export function devicesText(
   { devices, whyNone, whyNoCm, memlock }: VerbsReport,
   details: readonly VerbsDetails[] = [],
   counters: readonly DeviceCounters[] = [],
 ): string {
-  if (devices.length === 0) return `no RDMA device: ${whyNone}`;
+  if (devices.length === 0) return noDeviceText(whyNone);
   const count = `${devices.length} RDMA device${devices.length === 1 ? '' : 's'}`;
   return [
     `${count}, ${devices.filter(({ whyNot }) => whyNot === '').length} can be used`,

@@ -13,6 +13,7 @@ import {
   type VerbsWatch,
 } from '../../runtime/native/native.ts';
 import { jsonText, printableLine } from '../output.ts';
+import { noDeviceText } from './devices.ts';
 
 /** The meaning of each event of a device or a port for sessions of rdma-rpc. */
 const meanings: Readonly<Record<string, string>> = {
@@ -88,7 +89,7 @@ export function openWatches(
   names: readonly string[],
 ): Map<string, VerbsWatch> {
   const { devices, whyNone } = native.verbsDevices(firstSessionBytes());
-  if (devices.length === 0) throw new Error(`no RDMA device: ${whyNone}`);
+  if (devices.length === 0) throw new Error(noDeviceText(whyNone));
   const wanted = names.length === 0 ? devices.map(({ name }) => name) : names;
   const watches = new Map<string, VerbsWatch>();
   try {

@@ -146,7 +146,7 @@ export function infoText(info: Info): string {
     ...(kernel.length === 0 ? [] : ['', ...kernel]),
     '',
     `sessions ${sealed} (security.require, or --require of commands)`,
-    `a message goes inline while it fits what the device takes inline, in a slot up to ${bytes(sizes.slotBytes)} (${bytes(sizes.shmSlotBytes)} on shm), longer ones as is said of each fabric`,
+    `a message goes inline while it fits what the device takes inline, in a slot up to ${bytes(sizes.slotBytes)} (${bytes(sizes.shmSlotBytes)} on shm); each fabric above says how longer messages go`,
     `bytes from ${bytes(sizes.gatherBytes)} on are sent from where they are, and from ${bytes(sizes.leaseBytes)} on received as views`,
     `messages up to ${bytes(sizes.messageMaxBytes)}, ${sizes.inflightMax} calls in flight a session, ${sizes.sendSlots} send slots a thread`,
     `arena up to ${bytes(sizes.arenaBytes)}, registered buffers kept up to ${bytes(sizes.mrCacheBytes)}`,

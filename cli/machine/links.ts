@@ -106,7 +106,7 @@ function linkLines(link: Link): string[] {
 
 export function linksText(links: readonly Link[]): string {
   return links.length === 0
-    ? 'no RDMA device: the kernel has none (for tests: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0)'
+    ? 'this machine has no RDMA device (for tests: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth0)'
     : links.flatMap(linkLines).join('\n');
 }
 

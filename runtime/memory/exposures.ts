@@ -266,5 +266,7 @@ function rightsOf({ read, write, atomic }: CheckedExposeOptions): number {
 function lengthOf(buffer: Registrable): number {
   const { byteLength } = Object(buffer) as { byteLength?: unknown };
   if (typeof byteLength === 'number') return byteLength;
-  throw new TypeError('expose(buffer): takes an ArrayBuffer, a SharedArrayBuffer or a view of one');
+  throw new TypeError(
+    'expose(buffer): takes an ArrayBuffer, a SharedArrayBuffer or a view of one, such as the `bytes` of alloc()',
+  );
 }

@@ -5,6 +5,7 @@
  */
 import { Status } from '../core/errors/status.ts';
 import { lost, refusal, takenBack } from './failures.ts';
+import { keepingAlive } from './keep-alive.ts';
 import type { Local } from './local.ts';
 import type { Remote } from './memory-type.ts';
 import { Atomic, type AtomicOptions, type Target, Transfer, type TransferOptions } from './operations.ts';
@@ -119,7 +120,7 @@ class OpenRemote implements Remote, Target {
 
 function bytesOf(where: string, view: ArrayBufferView): Uint8Array {
   if (!ArrayBuffer.isView(view))
-    throw new TypeError(`${where}: takes a view of memory, such as a Uint8Array`);
+    throw new TypeError(`${where}: takes a view of memory, such as a Uint8Array or the \`bytes\` of alloc()`);
   return new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
 }
 function checkBigint(where: string, value: bigint): void {
@@ -148,9 +149,10 @@ export class Remotes {
     const begun = this.#opening.get(id);
     if (begun !== undefined) return begun.promise;
     let settle!: Opening['settle'];
-    const promise = new Promise<Remote>((resolve, reject) => {
+    const answered = new Promise<Remote>((resolve, reject) => {
       settle = (result) => (result instanceof Error ? reject(result) : resolve(result));
     });
+    const promise = keepingAlive(answered);
     this.#opening.set(id, { promise, settle });
     this.#queue.say({ kind: Kind.open, id });
     return promise;

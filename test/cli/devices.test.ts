@@ -24,7 +24,7 @@ test('shows ports, addresses and capabilities of a usable device', () => {
     '  port 1: ACTIVE, Ethernet, MTU 4096',
     '    GID 3: 10.77.0.1 (RoCE v2, eth1)',
     '  has: memory windows, immediate data, shared receives',
-    '  has not: on-demand paging, dmabuf',
+    '  lacks: on-demand paging, dmabuf',
     '  inline up to 512 B, up to 16 pieces in a SEND, 1 in a READ, 16 READs at a time',
     '  queues of 8192, messages up to 1 GiB',
     '  what does not fit a slot goes by READ and WRITE',
@@ -100,6 +100,8 @@ describe('-v', () => {
 
 test('shows the reason when there is no device', () => {
   expect(devicesText(none)).toBe('no RDMA device: verbs is off: no RDMA device');
+  const whyNone = 'this machine has no RDMA device (soft-RoCE)';
+  expect(devicesText({ ...none, whyNone })).toBe(whyNone);
 });
 
 test.each<[string[]]>([[[]], [['-v']], [['--json']], [['-v', '--json']]])(
@@ -109,7 +111,9 @@ test.each<[string[]]>([[[]], [['-v']], [['--json']], [['-v', '--json']]])(
     const done = spawnSync(process.execPath, [main, 'devices', ...args], { encoding: 'utf8' });
     expect({ status: done.status, errors: done.stderr }).toEqual({ status: 0, errors: '' });
     if (!args.includes('--json'))
-      expect(done.stdout).toMatch(/^(no RDMA device: .+|\d+ RDMA devices?, \d+ can be used)\n/);
+      expect(done.stdout).toMatch(
+        /^(no RDMA device: .+|this machine has no RDMA device .+|\d+ RDMA devices?, \d+ can be used)\n/,
+      );
     else {
       expectSchema('devices', JSON.parse(done.stdout));
       const more = args.includes('-v') ? ['details', 'counters'] : [];

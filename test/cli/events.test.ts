@@ -118,7 +118,7 @@ describe('opening', () => {
   });
 
   test('without a device the error has the reason that rdma-rpc devices prints', () => {
-    expect(() => openWatches(nativeWith([]), [])).toThrow('no RDMA device: this machine has no RDMA device');
+    expect(() => openWatches(nativeWith([]), [])).toThrow(/^this machine has no RDMA device$/);
   });
 
   test('a device that cannot be opened closes the others', () => {
@@ -132,5 +132,7 @@ test('the command names the missing device', async () => {
   const { code, out, errors } = await run('events', 'nobody', '--json');
   expect(code).toBe(1);
   expectSchema('events', JSON.parse(out));
-  expect(errors).toMatch(/^error: (no RDMA device: |there is no RDMA device 'nobody'; there is: )/);
+  expect(errors).toMatch(
+    /^error: (no RDMA device: |this machine has no RDMA device |there is no RDMA device 'nobody'; there is: )/,
+  );
 });

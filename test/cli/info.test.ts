@@ -39,7 +39,7 @@ test('info prints the machine, the fabrics and the limits', () => {
 
     shm: can be used
       has: memory windows, immediate data, shared receives
-      has not: on-demand paging, dmabuf
+      lacks: on-demand paging, dmabuf
       inline up to 512 B, up to 16 pieces in a SEND, 1 in a READ, 16 READs at a time
       queues of 8192, messages up to 1 GiB
       what does not fit a slot goes in several SENDs up to 32 KiB, longer by READ and WRITE
@@ -54,7 +54,7 @@ test('info prints the machine, the fabrics and the limits', () => {
       port 1: ACTIVE, Ethernet, MTU 4096
         GID 3: 10.77.0.1 (RoCE v2, eth1)
       has: memory windows, immediate data, shared receives
-      has not: on-demand paging, dmabuf
+      lacks: on-demand paging, dmabuf
       inline up to 512 B, up to 16 pieces in a SEND, 1 in a READ, 16 READs at a time
       queues of 8192, messages up to 1 GiB
       what does not fit a slot goes by READ and WRITE
@@ -64,7 +64,7 @@ test('info prints the machine, the fabrics and the limits', () => {
       port 1 has counted: out_of_sequence 12
 
     sessions can be sealed with aes-256-gcm or chacha20-poly1305 (security.require, or --require of commands)
-    a message goes inline while it fits what the device takes inline, in a slot up to 8 KiB (17 KiB on shm), longer ones as is said of each fabric
+    a message goes inline while it fits what the device takes inline, in a slot up to 8 KiB (17 KiB on shm); each fabric above says how longer messages go
     bytes from 16 KiB on are sent from where they are, and from 4 KiB on received as views
     messages up to 64 MiB, 256 calls in flight a session, 1024 send slots a thread
     arena up to 256 MiB, registered buffers kept up to 256 MiB

@@ -11,7 +11,7 @@ import type { Facts } from '../../cli/machine/facts.ts';
 import type { Machine } from '../../cli/machine/machine.ts';
 import { Masking, privateHere } from '../../cli/machine/report/masking.ts';
 import { reportText, subjectsOf } from '../../cli/machine/report/report.ts';
-import { selfTest, type Tested } from '../../cli/machine/report/self-test.ts';
+import { figureOf, selfTest, type Tested } from '../../cli/machine/report/self-test.ts';
 import { loadNative, type VerbsDetails } from '../../runtime/native/native.ts';
 import { runIn } from './command.ts';
 import { device, facts, gid, laptop, port, scripted, server, withDevices } from './scripted-machine.ts';
@@ -190,7 +190,26 @@ test('nothing private is in a report', () => {
 
 test('a machine without a device says so', () => {
   const text = reportOf(scripted(laptop), facts, [], []);
-  expect(text).toContain('This machine has no RDMA device: this machine has no RDMA device.');
+  expect(text).toContain('\nThis machine has no RDMA device.\n');
+});
+
+test.each([
+  ['0000000000000000', '8388608 bytes'],
+  ['0000000000004000', '8388608 bytes, but this process has CAP_IPC_LOCK and so no limit'],
+])('with capabilities %s the limit of locked memory is %s', (capabilities, expected) => {
+  const machine = scripted({
+    ...laptop,
+    '/proc/self/status': `CapEff:\t${capabilities}`,
+  });
+  expect(reportOf(machine, facts, [], [])).toContain(`| locked memory (memlock) | ${expected} |`);
+});
+
+test.each([
+  [300_000, '0.29 MB/s'],
+  [2 ** 30, '1024 MB/s'],
+])('%d bytes a second are %s', (bytesPerSecond, expected) => {
+  const row = { bandwidth: { bytesPerSecond } } as Parameters<typeof figureOf>[1];
+  expect(figureOf('atomic_bw', row)).toBe(expected);
 });
 
 test('devices come before the fabrics that need none', () => {

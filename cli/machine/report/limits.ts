@@ -2,6 +2,7 @@
  * The part of a report about the system's limits for this process: locked memory, huge pages, and the control
  * groups that limit RDMA objects and pages. Used by report.ts alone.
  */
+import { lockedBytesMax } from '../check-memory.ts';
 import type { Machine } from '../machine.ts';
 
 /** A name and its value, as they are printed. */
@@ -31,6 +32,14 @@ function processLimit(machine: Machine, name: string): string | undefined {
   return line?.slice(name.length).trim().split(/\s+/)[0];
 }
 
+function lockedMemory(machine: Machine): string | undefined {
+  const limit = processLimit(machine, 'Max locked memory');
+  if (limit === undefined || limit === 'unlimited') return limit;
+  // The findings of the same report say that locked memory is not limited.
+  const isExempt = lockedBytesMax(machine) === Number.POSITIVE_INFINITY;
+  return `${limit} bytes${isExempt ? ', but this process has CAP_IPC_LOCK and so no limit' : ''}`;
+}
+
 export function limitFacts(machine: Machine): readonly Fact[] {
   const meminfo = machine.text('/proc/meminfo') ?? '';
   const huge = ['HugePages_Total', 'HugePages_Free', 'Hugepagesize'].flatMap((name) => {
@@ -38,7 +47,7 @@ export function limitFacts(machine: Machine): readonly Fact[] {
     return value === undefined ? [] : [`${name} ${value}`];
   });
   const facts: (readonly [string, string | undefined])[] = [
-    ['locked memory (memlock)', processLimit(machine, 'Max locked memory')],
+    ['locked memory (memlock)', lockedMemory(machine)],
     ['open files', processLimit(machine, 'Max open files')],
     ['huge pages', huge.length === 0 ? undefined : huge.join(', ')],
     ['transparent huge pages', machine.text('/sys/kernel/mm/transparent_hugepage/enabled')],

@@ -8,6 +8,7 @@ import { fabricRow } from '../../../runtime/fabrics.ts';
 import type { VerbsDetails } from '../../../runtime/native/native.ts';
 import { fabricNames } from '../../perf/plan.ts';
 import { version } from '../../version.ts';
+import { noDeviceText } from '../devices.ts';
 import type { Facts } from '../facts.ts';
 import { type Finding, findingsText } from '../findings.ts';
 import { kernelDevices, type Machine } from '../machine.ts';
@@ -64,10 +65,11 @@ function systemFacts(facts: Facts): readonly Fact[] {
   ];
 }
 
+const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 function deviceSections({ machine, facts, details }: ReportParts): string[] {
   const names = new Set([...kernelDevices(machine), ...facts.verbs.devices.map(({ name }) => name)]);
-  if (names.size === 0)
-    return [`This machine has no RDMA device: ${facts.verbs.whyNone || 'none found'}.`, ''];
+  if (names.size === 0) return [`${sentence(noDeviceText(facts.verbs.whyNone || 'none found'))}.`, ''];
   return [...names].flatMap((name) => [
     `### ${name}`,
     '',

@@ -139,5 +139,7 @@ export function figureOf(test: TestName, row: Row): string {
     const { typical = row.meanUs ?? 0, p99 = 0 } = row.latencyUs ?? {};
     return `${typical.toFixed(2)} us (99 %: ${p99.toFixed(2)})`;
   }
-  return `${((row.bandwidth?.bytesPerSecond ?? 0) / 2 ** 20).toFixed(0)} MB/s`;
+  const rate = (row.bandwidth?.bytesPerSecond ?? 0) / 2 ** 20;
+  // Rates of a few bytes at a time are often below 1 MB/s.
+  return `${rate.toFixed(rate < 10 ? 2 : 0)} MB/s`;
 }

@@ -1,0 +1,18 @@
+/**
+ * Keeps the process alive while the program waits for the peer: an idle connection does not. connect.ts and
+ * remotes.ts use it, on the JS thread of the channel or the server.
+ */
+import { stopInterval } from '../core/stop-timer.ts';
+
+/** The longest interval that timers take. */
+const longestMs = 2 ** 31 - 1;
+
+/** Settles as `promise` does, and keeps the process alive until then. */
+export async function keepingAlive<T>(promise: Promise<T>): Promise<T> {
+  const alive = setInterval(() => undefined, longestMs);
+  try {
+    return await promise;
+  } finally {
+    stopInterval(alive);
+  }
+}
