@@ -241,7 +241,9 @@ export class Exposures {
 
   #written(exposure: OpenExposure, { position, byteLength, value }: Required<Message>): string | undefined {
     if ((exposure.rights & Right.write) === 0) return 'says that it has written memory that it may not write';
-    if (position + byteLength > exposure.bytes.byteLength)
+    // The application may have transferred the bytes, and a SharedArrayBuffer may have grown. The device
+    // still has the region as it was registered.
+    if (position + byteLength > exposure.region.byteLength)
       return 'says that it has written beyond the end of the memory';
     const { onWritten } = exposure;
     if (onWritten !== undefined)
@@ -255,7 +257,7 @@ export class Exposures {
     if (exposure.closed) return;
     this.#open.delete(exposure.handle.id);
     exposure.end(reason);
-    this.#quota?.unexpose(exposure.bytes.byteLength);
+    this.#quota?.unexpose(exposure.region.byteLength);
   }
 }
 

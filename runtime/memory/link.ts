@@ -64,7 +64,13 @@ export class MemoryLink implements PeerMemory, QueueOwner {
       this.#opened = resolve;
       this.#failed = reject;
     });
-    this.ready.catch(() => undefined);
+    // From here on, so that a peer that does not answer has a limit, too, and because this timer keeps the
+    // process alive while a client waits.
+    const late = setTimeout(
+      () => this.end(`the queue pairs have not connected in ${memoryConnectMs} ms`),
+      memoryConnectMs,
+    );
+    this.ready.catch(() => undefined).finally(() => clearTimeout(late));
   }
 
   get address(): Uint8Array {
@@ -87,11 +93,6 @@ export class MemoryLink implements PeerMemory, QueueOwner {
    */
   join({ through, words }: Joining, address: Uint8Array, exposer: Uint8Array): boolean {
     this.#peer = exposer;
-    const late = setTimeout(
-      () => this.end(`the queue pairs have not connected in ${memoryConnectMs} ms`),
-      memoryConnectMs,
-    );
-    this.ready.catch(() => undefined).finally(() => clearTimeout(late));
     const [host, port] =
       through === undefined ? [] : 'path' in through ? [through.path] : [through.host, through.port];
     this.#queue.join({ host, port, words }, address).then(

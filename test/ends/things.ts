@@ -4,6 +4,7 @@
  * calls in flight). After that call, the process ends by itself although nothing has been closed. cell.ts
  * uses the entries, in separate processes.
  */
+import { once } from 'node:events';
 import {
   type Channel,
   type ChannelOptions,
@@ -11,9 +12,13 @@ import {
   createClient,
   createInProcessChannel,
   createServer,
+  type HandlerContext,
   leaseOf,
   type Server,
 } from 'rdma-rpc';
+import { connectMemory, type Handle, memoryOf } from 'rdma-rpc/memory';
+import { connect, createServer as createSockets } from 'rdma-rpc/socket';
+import { Access, openDevice, RecvBatch, SendBatch, SendFlags } from 'rdma-rpc/verbs';
 import { serveWorkers } from 'rdma-rpc/workers';
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
@@ -140,5 +145,55 @@ export const things: Readonly<Record<string, (to: Addresses) => Promise<Finish>>
     const reply = await fetch({ number: 300_000 });
     kept.push(reply, leaseOf(reply));
     return undefined;
+  },
+  'remote memory': async () => {
+    const server = createServer();
+    const memories = memoryOf(server);
+    let handle: Handle | undefined;
+    server.add(EchoDefinition, {
+      echo: (_, context: HandlerContext) => {
+        const exposure = memories.of(context)!.expose(new ArrayBuffer(100_000), { read: true });
+        kept.push(exposure);
+        ({ handle } = exposure);
+        return {};
+      },
+    });
+    const channel = open(await server.listen('127.0.0.1:0'));
+    const memory = await connectMemory(channel);
+    await createClient(EchoDefinition, channel).echo({});
+    const remote = await memory.open(handle!);
+    await remote.read(new Uint8Array(100_000));
+    kept.push(server, memories, memory, remote, memory.alloc(5000));
+    return () => server.shutdown({ graceMs: 0 });
+  },
+  'verbs objects': async () => {
+    const made = (['connect', 'accept'] as const).map((role) => {
+      const device = openDevice('tcp');
+      const pd = device.allocPd();
+      const cq = device.createCq();
+      const mr = pd.regMr(pd.allocBuffer(4096), Access.localWrite | Access.remoteRead);
+      return { device, pd, cq, mr, qp: pd.createQp({ type: 'rc', cq, role }) };
+    });
+    const [a, b] = made;
+    await Promise.all([a!.qp.connect(b!.qp.address), b!.qp.accept(a!.qp.address)]);
+    b!.qp.postRecv(new RecvBatch(1).recv(1, b!.mr));
+    a!.qp.post(new SendBatch(1).send(1, SendFlags.signaled).sge(a!.mr, 0, 5));
+    kept.push(made);
+    return undefined;
+  },
+  'sockets of both sides': async () => {
+    const server = createSockets((socket) => {
+      kept.push(socket.on('error', () => undefined));
+      socket.pipe(socket);
+    });
+    await once(server.listen('127.0.0.1:0'), 'listening');
+    const socket = connect(server.where!).on('error', () => undefined);
+    kept.push(server, socket);
+    socket.write(new Uint8Array(100_000));
+    await once(socket, 'data');
+    return () => {
+      socket.destroy();
+      server.close();
+    };
   },
 };

@@ -73,7 +73,8 @@ class HealthWatch {
     const extras = new CallExtras({ signal }, undefined, true);
     const { request } = this.#check;
     const stream = new ClientStream(new LinkHost(this.#link), this.#method, request, -1, extras, undefined);
-    this.#link.ownStreams = 1;
+    // Two watches of a connection overlap when a service configuration names another service.
+    ++this.#link.ownStreams;
     let missing = false;
     try {
       for await (const response of stream.reader) {
@@ -83,7 +84,7 @@ class HealthWatch {
     } catch (error) {
       missing = error instanceof RpcError && error.code === Status.UNIMPLEMENTED;
     }
-    this.#link.ownStreams = 0;
+    --this.#link.ownStreams;
     if (signal.aborted) return;
     this.#set(missing);
     if (!missing) this.#timer = setTimeout(() => this.#begin(), this.#backoff.next()).unref();
