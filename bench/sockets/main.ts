@@ -119,6 +119,9 @@ for (let round = 1; round <= rounds; ++round) {
   }
 }
 const how = `Made by \`npm run bench:sockets\` on ${machineText()}, ${roundsText(rounds)}. ${here.text}`;
-const report = `# Sockets and the tunnel\n\n${how}\n\n${socketReport(rows)}\n`;
+const relays =
+  'The rows `two haproxys` show what two relays in C reach, without sessions, when four programs share the ' +
+  'CPUs of two. Where they miss a goal, the tunnel cannot be expected to reach it here (bench/HISTORY.md).';
+const report = `# Sockets and the tunnel\n\n${how}\n\n${relays}\n\n${socketReport(rows)}\n`;
 console.log(report);
 if (options.markdown !== undefined) writeFileSync(options.markdown, report);
