@@ -22,7 +22,7 @@ export interface TunnelEnd {
   readonly bound: string;
   /** Accepts no more connections. Resolves when the last connection has ended. */
   drain(): Promise<void>;
-  /** Ends all connections at once. */
+  /** Resets all connections. */
   destroy(): void;
 }
 
@@ -51,7 +51,7 @@ export async function listeningEnd(
       await carriers.close();
     },
     destroy: () => {
-      programs.destroy();
+      programs.reset();
       carriers.destroy();
     },
   };
@@ -100,7 +100,7 @@ export async function servingEnd(
       await programs.closed();
     },
     destroy: () => {
-      programs.destroy();
+      programs.reset();
       sockets.destroyConnections();
     },
   };

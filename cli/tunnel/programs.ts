@@ -3,6 +3,7 @@
  * may still have to read its last bytes when the stream to the other end has ended.
  */
 import type { Socket } from 'node:net';
+import { reset } from './program-side.ts';
 
 export class Programs {
   readonly #open = new Set<Socket>();
@@ -19,7 +20,8 @@ export class Programs {
     await Promise.all([...this.#open].map((each) => new Promise((resolve) => each.once('close', resolve))));
   }
 
-  destroy(): void {
-    for (const program of this.#open) program.destroy();
+  /** Resets the sockets, so that no program takes the part that it has got for the whole. */
+  reset(): void {
+    for (const program of this.#open) reset(program);
   }
 }

@@ -19,7 +19,10 @@ const expected: Readonly<Record<string, object>> = {
   websocket: { answer: 'echo hello', large: 300_005, code: 1000 },
   express: { hello: { hello: 'express' }, echo: 'body' },
   fastify: { hello: { hello: 'fastify' } },
-  redis: { set: 'OK', get: 'value', missing: null, pipelined: 100 },
+  redis: {
+    ioredis: { set: 'OK', get: 'value', missing: null, pipelined: 100 },
+    iovalkey: { set: 'OK', get: 'value', missing: null, pipelined: 100 },
+  },
   postgres: { rows: [{ query: 'SELECT something' }] },
   http2: { answers: ['over http2: /a', 'over http2: /b', 'over http2: /c'] },
   'connect-node': {

@@ -27,14 +27,14 @@ export type Through = (server: string) => Promise<{ readonly address: string; cl
 
 const nothing: Through = (address) => Promise.resolve({ address, close: () => Promise.resolve() });
 
-interface Seen {
+export interface Seen {
   /** Events of each connection, `end`, `error CODE` and `close`. */
   readonly events: string[][];
   wrongBytes: number;
 }
 
 /** Sends, receives, and resolves when the socket is closed. `onData` is called once, with the first data. */
-function watch(socket: NetSocket | Socket, seen: Seen, onData: () => void): Promise<void> {
+export function watch(socket: NetSocket | Socket, seen: Seen, onData: () => void): Promise<void> {
   const events: string[] = [];
   seen.events.push(events);
   let at = 0;
@@ -71,13 +71,13 @@ function start(role: 'client' | 'server', library: Library, ...args: string[]): 
   return child;
 }
 
-async function kill(child: ChildProcess): Promise<void> {
+export async function kill(child: ChildProcess): Promise<void> {
   child.kill('SIGKILL');
   await once(child, 'exit');
 }
 
 /** A promise that resolves after a number of calls of `down`. */
-class Latch {
+export class Latch {
   readonly reached: Promise<void>;
   #left: number;
   #resolve: () => void = () => undefined;

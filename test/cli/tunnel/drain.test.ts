@@ -1,6 +1,6 @@
 /**
  * An end of a tunnel that drains lets its open connections go on. Each of them ends as the programs end it,
- * with all bytes, whichever program ends its side first.
+ * with all bytes, whichever program ends its side first. An end that must not wait resets them.
  */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -39,4 +39,22 @@ test.each([
   await behind.close();
   expect(tunnel.errors).toEqual([]);
   expect([tunnel.counts.near.broken, tunnel.counts.far.broken]).toEqual([0, 0]);
+});
+
+test.each(['near', 'far'] as const)('the %s end resets its connections', async (end) => {
+  let onServer: (socket: Socket) => void = () => undefined;
+  const accepted = new Promise<Socket>((resolve) => {
+    onServer = resolve;
+  });
+  const behind = await program((socket) => onServer(socket));
+  const tunnel = await tunnelTo(behind.address);
+  const client = tunnel.dial();
+  client.write('half a message');
+  const server = await accepted;
+  await once(server, 'data');
+  const seen = [client, server].map((socket) => once(socket.resume(), 'end').then(() => 'end', String));
+  tunnel[end].destroy();
+  expect(await Promise.all(seen)).toEqual(seen.map(() => 'Error: read ECONNRESET'));
+  await tunnel.close();
+  await behind.close();
 });

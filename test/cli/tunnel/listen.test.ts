@@ -1,4 +1,4 @@
-/** Where the listening end of a tunnel accepts programs: what it replaces, and what it refuses with a reason. */
+/** Where a listening end of a tunnel accepts programs: what it replaces, and what it refuses, and why. */
 import { once } from 'node:events';
 import { existsSync, linkSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';

@@ -1,6 +1,8 @@
 /** `rdma-rpc tunnel` as processes: flags, metrics, signals, a killed and a restarted far end. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { run } from '../command.ts';
@@ -57,7 +59,9 @@ test('a killed far end is a reset, and a restarted one serves again', async () =
     socket.on('error', () => undefined);
     socket.pipe(socket);
   });
-  const far = await start('--serve', '127.0.0.1:0', '--to', echo.address);
+  // Nobody else can take this address while the far end is dead.
+  const address = `unix:${join(tmpdir(), `tunnel-far-${process.pid}`)}`;
+  const far = await start('--serve', address, '--to', echo.address);
   const near = await start('--listen', '127.0.0.1:0', '--to', far.bound);
   const socket = dialTo(near.bound);
   socket.write('one');
@@ -65,7 +69,7 @@ test('a killed far end is a reset, and a restarted one serves again', async () =
   far.child.kill('SIGKILL');
   expect(await lost(socket)).toBe('ECONNRESET');
   expect(await lost(dialTo(near.bound).on('connect', () => undefined))).toBe('ECONNRESET');
-  const again = await start('--serve', far.bound, '--to', echo.address);
+  const again = await start('--serve', address, '--to', echo.address);
   const second = dialTo(near.bound);
   second.write('two');
   expect(String(((await once(second, 'data')) as [Buffer])[0])).toBe('two');
