@@ -17,7 +17,7 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
 const namespaces = whyNot('etcd') || whyNoNamespaces();
 
-test.each([
+test.for([
   { flags: ['--file', '--plain'], cut: 2000, first: 'plain processes', registry: 'a file', why: '' },
   { flags: [], cut: 1000, first: 'has a network namespace', registry: 'etcd', why: namespaces },
 ])(
