@@ -22,6 +22,7 @@ test.for([
   { flags: [], cut: 1000, first: 'has a network namespace', registry: 'etcd', why: namespaces },
 ])(
   'three servers are rolled, cut off and killed: $flags',
+  { timeout: 300_000 },
   ({ flags, cut, first, registry, why }, { skip }) => {
     skip(why !== '', why);
     const page = join(mkdtempSync(join(cwd, 'run-')), 'fleet.html');
@@ -39,7 +40,6 @@ test.for([
     expect([status, signal]).toEqual([0, null]);
     expect(readFileSync(page, 'utf8')).toContain('server-2');
   },
-  300_000,
 );
 
 test('a wrong argument is an error with the usage', () => {
