@@ -100,7 +100,7 @@ describe.each(policies)('%s', (_, { options }) => {
     const callers = Array.from({ length: 4 }, async () => {
       while (!over) await client.fetch({}, { waitForReady: true, timeoutMs: 60_000 });
     });
-    for (let i = 0; i < runs(500); ++i) {
+    for (let i = 0; i < runs(200); ++i) {
       const kept = ['a:1', 'b:1', 'c:1'].filter(() => random.below(2) === 0);
       resolver.push(
         kept.map((address) => ({
