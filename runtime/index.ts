@@ -27,6 +27,7 @@ export type {
   TlsSource,
 } from './control/tls/tls-options.ts';
 export { tlsFiles } from './control/tls/tls-options.ts';
+export type { ChannelTotals } from './core/channel-totals.ts';
 export { type ContextKey, ContextValues, createContextKey } from './core/context-values.ts';
 export { type Processed, RpcError, type RpcErrorOptions } from './core/errors/rpc-error.ts';
 export { Status, type StatusCode, type StatusName, statusName } from './core/errors/status.ts';

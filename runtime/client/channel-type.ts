@@ -3,6 +3,7 @@
  * channel.ts.
  */
 import type { SessionSummary } from '../control/session-summary.ts';
+import type { ChannelTotals } from '../core/channel-totals.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import type { FabricName } from '../fabrics.ts';
 import type { AddressSummary } from './connections/server-group.ts';
@@ -31,6 +32,8 @@ export interface Channel extends AsyncDisposable {
   readonly session: SessionSummary | undefined;
   /** The addresses in use, each with its state. */
   readonly addresses: readonly AddressSummary[];
+  /** Numbers of calls, connections and losses since the channel was created. */
+  readonly totals: ChannelTotals;
   /**
    * Resolves when the channel is connected to at least one address. Without `timeoutMs` it makes one attempt
    * at once. With `timeoutMs` it repeats attempts until the time has passed, for example while a server is

@@ -45,7 +45,6 @@ import { takesCall } from './connections/ready-server.ts';
 import { ReadyWaiters } from './connections/ready-waiters.ts';
 import type { Resolver } from './connections/resolver.ts';
 import { RetryBudget } from './connections/retry-budget.ts';
-import type { AddressSummary } from './connections/server-group.ts';
 import type { ServerAddress } from './connections/servers.ts';
 import { targetOf } from './connections/target.ts';
 import { callCredentials, KeptCredentials } from './credentials.ts';
@@ -148,8 +147,12 @@ export class ClientChannel
       : summaryOf(connection, connection.server, connection.server.claims);
   }
 
-  get addresses(): readonly AddressSummary[] {
+  get addresses(): Channel['addresses'] {
     return this.#connections.summary;
+  }
+
+  get totals(): Channel['totals'] {
+    return this.#connections.totals.now;
   }
 
   async ready(options: { timeoutMs?: number; signal?: AbortSignal } = {}): Promise<void> {

@@ -84,6 +84,7 @@ test('channels have what users need, and no more', () => {
     'ready',
     'session',
     'state',
+    'totals',
   ]);
 });
 

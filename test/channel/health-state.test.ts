@@ -26,9 +26,9 @@ function start(...addresses: string[]): void {
   for (const address of addresses) {
     async function* watch(): AsyncGenerator<{ status: Code }> {
       for (;;) {
-        const said = Promise.withResolvers<Code | RpcError | undefined>();
-        watches.push({ address, say: said.resolve });
-        const next = await said.promise;
+        const next = await new Promise<Code | RpcError | undefined>((say) => {
+          watches.push({ address, say });
+        });
         if (next === undefined) return;
         if (next instanceof RpcError) throw next;
         yield { status: next };

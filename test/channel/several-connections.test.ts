@@ -105,7 +105,7 @@ describe('zone and subset', () => {
   test('a channel connects to its subset alone, which is the same for the same id', async () => {
     bed.start(...addresses.map(({ address }) => address));
     const open = async (clientId: string): Promise<string> => {
-      const channel = bed.channel(addresses, { subset: { size: 2, clientId } });
+      const channel = bed.channel(addresses, { subset: { size: 2, clientId }, connectTimeoutMs: 60_000 });
       await channel.ready();
       await until(() => channel.addresses.every(({ state }) => state === 'ready'));
       expect(channel.addresses).toHaveLength(2);

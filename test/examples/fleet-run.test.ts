@@ -17,11 +17,12 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 
 const namespaces = whyNot('etcd') || whyNoNamespaces();
 
-test.each([
+test.for([
   { flags: ['--file', '--plain'], cut: 2000, first: 'plain processes', registry: 'a file', why: '' },
   { flags: [], cut: 1000, first: 'has a network namespace', registry: 'etcd', why: namespaces },
 ])(
   'three servers are rolled, cut off and killed: $flags',
+  { timeout: 300_000 },
   ({ flags, cut, first, registry, why }, { skip }) => {
     skip(why !== '', why);
     const page = join(mkdtempSync(join(cwd, 'run-')), 'fleet.html');
@@ -39,7 +40,6 @@ test.each([
     expect([status, signal]).toEqual([0, null]);
     expect(readFileSync(page, 'utf8')).toContain('server-2');
   },
-  300_000,
 );
 
 test('a wrong argument is an error with the usage', () => {

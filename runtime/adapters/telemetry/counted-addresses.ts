@@ -3,6 +3,8 @@
  * source of addresses has failed. Used by the gauges of rdma-rpc/prometheus and rdma-rpc/otel.
  */
 
+import type { ChannelTotals } from '../../core/channel-totals.ts';
+
 /** The used part of a channel. */
 export interface ChannelAddresses {
   readonly address: string;
@@ -12,6 +14,8 @@ export interface ChannelAddresses {
     readonly state: string;
     readonly stale: boolean;
   }[];
+  /** Without it, only the addresses are shown. */
+  readonly totals?: ChannelTotals;
 }
 
 /** A number of addresses that have these properties. */

@@ -34,8 +34,7 @@ export class Backoff {
   /** Returns the pause before the next attempt, in milliseconds. */
   next(): number {
     const ms = this.#ms;
-    const longer = ms * (this.#spread ? spreadFactor : factor);
-    this.#ms = Math.min(this.#maxMs, Math.max(this.#firstMs, longer));
+    this.#ms = Math.min(this.#maxMs, ms * (this.#spread ? spreadFactor : factor));
     return ms * (1 - jitter + 2 * jitter * this.#random());
   }
 
@@ -55,9 +54,6 @@ export class Backoff {
   }
 
   #first(): number {
-    if (!this.#spread) return this.#firstMs;
-    const grows = this.#firstMs * spreadFactor <= this.#maxMs;
-    // Pauses that do not grow need a first pause of any length, so that all moments have attempts.
-    return this.#firstMs * (grows ? spreadFactor ** -this.#random() : this.#random());
+    return this.#spread ? this.#firstMs * spreadFactor ** -this.#random() : this.#firstMs;
   }
 }

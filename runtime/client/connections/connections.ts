@@ -14,6 +14,7 @@ import type { Policy } from '../balancing/policy.ts';
 import { subsetOf } from '../balancing/subset.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import type { Deadlines } from './awaited-pause.ts';
+import { Totals } from './channel-totals.ts';
 import type { ClientLink } from './client-link.ts';
 import { Doors } from './doors.ts';
 import {
@@ -75,6 +76,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   settings: ConnectionsSettings;
   readonly queue: CallQueue;
   readonly turns: Turns;
+  readonly totals = new Totals();
   /** The connections that take calls. */
   ready: ClientLink[] = [];
   /**

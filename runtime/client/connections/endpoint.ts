@@ -9,15 +9,16 @@ import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { LocalSide } from '../../control/handshake/session-setup.ts';
 import { unavailable } from '../../core/errors/failure.ts';
 import { pushback } from '../../core/errors/pushback.ts';
-import { RpcError } from '../../core/errors/rpc-error.ts';
-import { Status } from '../../core/errors/status.ts';
+import type { RpcError } from '../../core/errors/rpc-error.ts';
 import { inRoot } from '../../core/scopes.ts';
 import type { FabricName } from '../../fabrics.ts';
 import { closeTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { awaitedPause, type Deadlines } from './awaited-pause.ts';
 import { Backoff } from './backoff.ts';
+import type { Totals } from './channel-totals.ts';
 import { ClientLink, type ClientLinkOwner, type Sideband } from './client-link.ts';
+import { connectError } from './connect-error.ts';
 import { FabricUpgrade } from './fabric-upgrade.ts';
 import { ejectionMaxMs, silenceMaxMs, silenceMs, verifyTimeoutMs } from './limits.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
@@ -55,6 +56,7 @@ export interface EndpointOwner {
   readonly deadlines: Deadlines;
   /** Limits the attempts that run at the same time (turns.ts). */
   readonly turns: Turns;
+  readonly totals: Totals;
   side(): LocalSide;
   onChange(endpoint: Endpoint): void;
   /** Called when the address was closed or retired and its last connection has ended. */
@@ -116,8 +118,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
 
   /** True while calls are in flight. */
   get busy(): boolean {
-    for (const link of this.#links) if (link.busy) return true;
-    return false;
+    return [...this.#links].some(({ busy }) => busy);
   }
 
   /**
@@ -192,19 +193,22 @@ export class Endpoint implements ClientLinkOwner, Watched {
   onRetired(link: ClientLink): void {
     if (this.link !== link) return;
     this.link = undefined;
+    this.#owner.totals.left(link.draining, this.#gone !== undefined);
     this.#upgrade.stop('the connection to be replaced was lost');
     clearTimeout(this.#timer);
     const again = this.#rejected && link.unserved;
     this.#rejected = link.unserved;
     if (this.#gone !== undefined) return;
     // Connections that are refused after their handshakes count as failed attempts, with pauses between them.
-    if (again)
-      this.#attempted(this.#failed(unavailable(link.ended ?? 'the server has refused the connection')));
-    else this.#set('idle');
+    if (again) {
+      const refused = unavailable(link.ended ?? 'the server has refused the connection');
+      this.#attempted(connectError(this.address, refused));
+    } else this.#set('idle');
   }
 
   onDown(link: ClientLink): void {
     this.#links.delete(link);
+    this.#owner.totals.remove(link);
     if (this.#links.size === 0) {
       this.#onLastLink?.();
       if (this.#gone !== undefined) this.#owner.onGone(this);
@@ -278,12 +282,13 @@ export class Endpoint implements ClientLinkOwner, Watched {
       if (this.#gone !== undefined) current.close(this.#gone);
       else if (ended === undefined) {
         this.link = current;
+        this.#owner.totals.connected(this);
         this.#leftAtOnce = false;
         this.#upgrade.watch(current.connection.fabric, side.fabrics);
       } else if (this.#leftAtOnce || !current.draining) throw unavailable(ended);
       else this.#leftAtOnce = true;
     } catch (cause) {
-      error = this.#failed(cause);
+      error = connectError(this.address, cause);
     } finally {
       clearTimeout(timer);
       if (begun) this.#owner.turns.leave(this.address, error === undefined);
@@ -309,6 +314,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (clockMs() - this.#silentAtMs > 2 * silenceMaxMs) this.#silence.reset();
     adopted.session.silence.limitMs = this.#silence.next();
     this.#links.add(adopted);
+    this.#owner.totals.add(adopted);
     return adopted;
   }
 
@@ -335,12 +341,6 @@ export class Endpoint implements ClientLinkOwner, Watched {
     }
   }
 
-  #failed(cause: unknown): RpcError {
-    const known = RpcError.from(cause, Status.UNAVAILABLE);
-    const text = `cannot connect to ${this.address}: ${known.rawMessage}`;
-    return new RpcError(known.code, text, { processed: 'no', cause, trailer: known.trailer });
-  }
-
   #attempted(error: RpcError | undefined): void {
     this.error = error;
     if (error === undefined) {
@@ -349,6 +349,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
       this.#set(this.link === undefined ? 'idle' : 'ready');
       return;
     }
+    ++this.#owner.totals.connectFailures;
     // An overloaded server says when to retry; that pause is used without jitter.
     const asked = pushback(error);
     this.#asked = typeof asked === 'number';

@@ -1,0 +1,59 @@
+/**
+ * Counts what happens to the connections of a channel, for its metrics. Owned by the connections of a
+ * channel, on their JS thread. A call costs nothing: its session counts it anyway.
+ */
+import type { ChannelTotals } from '../../core/channel-totals.ts';
+
+/** A connection with the number of calls that its session has made. */
+interface Counted {
+  readonly session: { readonly calls: number };
+}
+
+export class Totals implements ChannelTotals {
+  connects = 0;
+  reconnects = 0;
+  connectFailures = 0;
+  drains = 0;
+  losses = 0;
+  #ended = 0;
+  #picks = 0;
+  readonly #links = new Set<Counted>();
+  /** The endpoints that had a connection. */
+  readonly #known = new WeakSet<object>();
+
+  get picks(): number {
+    let sum = this.#ended;
+    for (const { session } of this.#links) sum += session.calls;
+    // A session takes back streams that it could not open, and a counter that shrinks counts as a restart.
+    this.#picks = Math.max(this.#picks, sum);
+    return this.#picks;
+  }
+
+  /** Returns the numbers of now. */
+  get now(): ChannelTotals {
+    const { picks, connects, reconnects, connectFailures, drains, losses } = this;
+    return { picks, connects, reconnects, connectFailures, drains, losses };
+  }
+
+  /** Called when the address of this endpoint was connected. */
+  connected(endpoint: object): void {
+    ++this.connects;
+    if (this.#known.has(endpoint)) ++this.reconnects;
+    this.#known.add(endpoint);
+  }
+
+  /** Called when a connection takes no more calls. `ours`: this side ends the connection. */
+  left(draining: boolean, ours: boolean): void {
+    if (draining) ++this.drains;
+    else if (!ours) ++this.losses;
+  }
+
+  add(link: Counted): void {
+    this.#links.add(link);
+  }
+
+  /** Called when a connection has ended. */
+  remove(link: Counted): void {
+    if (this.#links.delete(link)) this.#ended += link.session.calls;
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * What a channel counts, as applications and metrics see it. Filled by the connections of a channel.
+ */
+
+/** What has happened to a channel since it was created. The numbers only grow. */
+export interface ChannelTotals {
+  /**
+   * Calls and streams that were given to a connection. Each attempt of a retried or hedged call counts, and
+   * so does the stream of a health check.
+   */
+  readonly picks: number;
+  /** Addresses that were connected. */
+  readonly connects: number;
+  /** The part of `connects` at addresses that had a connection before. */
+  readonly reconnects: number;
+  /** Attempts to connect that failed. */
+  readonly connectFailures: number;
+  /**
+   * Connections that were left without a loss: their server drains or was silent, or their address is no
+   * longer in the list.
+   */
+  readonly drains: number;
+  /** Connections that ended although neither side had announced it. */
+  readonly losses: number;
+}
