@@ -1,7 +1,7 @@
 /**
- * Measures the ping-pongs of `rdma-rpc/verbs` (examples/pingpong) beside `ibv_rc_pingpong`, `ibv_uc_pingpong`
- * and `ibv_ud_pingpong` of rdma-core, between two devices of this machine. All of them poll. It prints a table
- * with the medians of rounds that are taken in turns.
+ * Measures the ping-pongs of `rdma-rpc/verbs` (examples/pingpong) beside `ibv_rc_pingpong`,
+ * `ibv_uc_pingpong` and `ibv_ud_pingpong` of rdma-core, between two devices of this machine. All of them
+ * poll. It prints a table with the medians of rounds that are taken in turns.
  *
  *   node dist/bench/verbs/ping-pongs.js DEVICE DEVICE [GID_INDEX]       in a guest: rxe0 rxe1 1
  */

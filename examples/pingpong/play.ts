@@ -17,9 +17,9 @@ export interface Outcome {
 }
 
 /**
- * Time in milliseconds without a message after which the message counts as lost. uc, ud and multicast may lose
- * messages. A reliable queue pair sends its packets again, which takes seconds on a busy machine, and reports
- * a loss itself.
+ * Time in milliseconds without a message after which the message counts as lost. uc, ud and multicast may
+ * lose messages. A reliable queue pair sends its packets again, which takes seconds on a busy machine, and
+ * reports a loss itself.
  */
 const silenceMsOf = (kind: Kind): number => (kind === 'rc' || kind === 'srq' ? 60_000 : 2000);
 /** Number of unsuccessful polls before the event loop may run. */

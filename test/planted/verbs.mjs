@@ -181,12 +181,4 @@ export const verbsBugs = [
     to: 'constexpr std::uint32_t kFinishedAtOnce = 1000;',
     caughtBy: 'Nic/ManySessions.ThatThisSideClosesInOneTurnDoNotStopTheLoop/mlx5',
   },
-  {
-    name: 'each queue pair that has ended asks about its port',
-    file: 'fabric/verbs/port_state.h',
-    sources: ['fabric/verbs/queue/queue_pair.cc'],
-    from: 'if (now >= outdated_) {',
-    to: '{',
-    caughtBy: 'Nic/ManySessions.ThatTheNicEndsDoNotStopTheLoop/hns',
-  },
 ].map((bug) => ({ program, library, ...bug }));
