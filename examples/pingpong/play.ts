@@ -3,7 +3,7 @@
  */
 import { End } from './end.ts';
 import { dial, listen, type Meeting, meetHere } from './meeting.ts';
-import type { Options } from './options.ts';
+import type { Kind, Options } from './options.ts';
 
 export interface Outcome {
   /**
@@ -17,9 +17,11 @@ export interface Outcome {
 }
 
 /**
- * Time in milliseconds without a message after which the message counts as lost. uc and ud may lose messages.
+ * Time in milliseconds without a message after which the message counts as lost. uc, ud and multicast may
+ * lose messages. A reliable queue pair sends its packets again, which takes seconds on a busy machine, and
+ * reports a loss itself.
  */
-const silenceDefaultMs = 2000;
+const silenceMsOf = (kind: Kind): number => (kind === 'rc' || kind === 'srq' ? 60_000 : 2000);
 /** Number of unsuccessful polls before the event loop may run. */
 const pollsPerTurn = 1000;
 
@@ -85,7 +87,7 @@ async function part(ends: readonly End[], meetings: readonly Meeting[]): Promise
 export async function play(
   options: Options,
   say: (text: string) => void,
-  silenceMs = silenceDefaultMs,
+  silenceMs = silenceMsOf(options.kind),
 ): Promise<Outcome> {
   const { both, host, port, size, iters, queuePairs } = options;
   const ends: End[] = [];

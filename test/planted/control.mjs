@@ -124,4 +124,14 @@ export const controlBugs = [
       'are evicted the second time, too, in a later overload',
     ],
   },
+  {
+    name: 'a client tries one device alone',
+    file: 'rails.ts',
+    from: '.slice(0, triesMax)',
+    to: '.slice(0, 1)',
+    caughtBy: [
+      'test/control/rails-order.test.ts',
+      'at most four devices are tried, and a server takes an attach for each',
+    ],
+  },
 ];

@@ -10,6 +10,7 @@
 #include "fabric/verbs/connect/attempts.h"
 #include "fabric/verbs/connect/connection_manager.h"
 #include "fabric/verbs/port.h"
+#include "fabric/verbs/port_state.h"
 #include "fabric/verbs/probe.h"
 #include "fabric/verbs/queue/watchdog.h"
 #include "fabric/verbs/windows.h"
@@ -57,6 +58,8 @@ class Device final : public fabric::Device {
   /// Queries the port again, see port.h. Called for each queue pair that is made or connected, and when the
   /// device reports a change.
   void refresh_port();
+  /// Returns why the port can neither send nor receive, or "" when it can. See port_state.h.
+  const std::string& why_port_down() { return port_state_.why_down(context_.get(), port_.number); }
   soft::Driver driver() const { return probed_.driver; }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* pd() const { return pd_.get(); }
@@ -122,6 +125,7 @@ class Device final : public fabric::Device {
 
   VerbsOptions options_;
   Port port_;
+  PortState port_state_;
   ContextPtr context_;
   PdPtr pd_;
   CqPtr prepared_;  ///< result of soft::prepare()

@@ -125,7 +125,11 @@ void Device::handle(const ibv_async_event& event) {
       }
       break;
     case IBV_EVENT_PORT_ACTIVE:
+      port_state_.forget();
       if (cm_ != nullptr && event.element.port_num == port_.number) cm_->port_came_up();
+      break;
+    case IBV_EVENT_PORT_ERR:
+      port_state_.forget();
       break;
     // Existing connections continue, or end when their retries fail. Later connections need the new
     // addresses.

@@ -13,8 +13,10 @@ namespace {
 
 constexpr std::uint32_t kSessions = 300;
 constexpr std::uint64_t kCommandsAtOnce = 500;  // 50 ms
+/// Closing is not urgent, so it is spread over more iterations, of 10 ms.
+constexpr std::uint64_t kClosingCommandsAtOnce = 100;
 
-/// The NICs have windows, no windows, and no shared receives.
+/// The NICs have windows, no windows, no shared receives, and windows that only the driver promises.
 class ManySessions : public testing::TestWithParam<const char*> {
  protected:
   ManySessions() {
@@ -44,6 +46,7 @@ class ManySessions : public testing::TestWithParam<const char*> {
   std::vector<session::test::Link> links_;
 };
 
+/// Each session has a call under way, since bnxt_re reports nothing about an idle queue pair that has ended.
 TEST_P(ManySessions, ThatTheNicEndsDoNotStopTheLoop) {
   std::vector<Qp*> ended;
   for (const auto& [number, qp] : queue_pairs()) {
@@ -51,6 +54,7 @@ TEST_P(ManySessions, ThatTheNicEndsDoNotStopTheLoop) {
   }
   ASSERT_EQ(ended.size(), kSessions);
   for (Qp* qp : ended) qp->fail();
+  for (const auto& link : links_) ends_.start(link, {});
   EXPECT_LE(most_commands_of_an_iteration(), kCommandsAtOnce);
   for (const auto& link : links_) EXPECT_TRUE(ends_.client.is_down(link.client));
   ends_.finish();
@@ -60,11 +64,11 @@ TEST_P(ManySessions, ThatThisSideClosesInOneTurnDoNotStopTheLoop) {
   const std::uint64_t before = client().commands;
   for (const auto& link : links_) ends_.client.session(link.client).close("it is stopped");
   EXPECT_LE(client().commands - before, kCommandsAtOnce) << "while they are closed";
-  EXPECT_LE(most_commands_of_an_iteration(), kCommandsAtOnce);
+  EXPECT_LE(most_commands_of_an_iteration(), kClosingCommandsAtOnce);
   ends_.finish();
 }
 
-INSTANTIATE_TEST_SUITE_P(Nic, ManySessions, testing::Values("mlx5", "hns", "irdma"),
+INSTANTIATE_TEST_SUITE_P(Nic, ManySessions, testing::Values("mlx5", "hns", "irdma", "bnxt_re"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

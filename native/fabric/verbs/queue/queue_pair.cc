@@ -151,7 +151,7 @@ void QueuePair::takes_no_more() {
 void QueuePair::has_ended() {
   if (state_ == QpState::err) return;
   // Soft-RoCE of Linux 6.12 also flushes requests when it could not send their packets.
-  const std::string down = why_down(device_.context(), device_.port().number);
+  const std::string& down = device_.why_port_down();
   fail(!down.empty() ? down
                      : device_.capabilities().name +
                            " has ended the queue pair and does not say why; the peer may have closed the "
@@ -159,7 +159,7 @@ void QueuePair::has_ended() {
 }
 
 void QueuePair::not_carried_out() {
-  if (state_ != QpState::err) error_ = why_down(device_.context(), device_.port().number);
+  if (state_ != QpState::err) error_ = device_.why_port_down();
   to_error();
 }
 

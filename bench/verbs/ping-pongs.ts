@@ -1,0 +1,69 @@
+/**
+ * Measures the ping-pongs of `rdma-rpc/verbs` (examples/pingpong) beside `ibv_rc_pingpong`,
+ * `ibv_uc_pingpong` and `ibv_ud_pingpong` of rdma-core, between two devices of this machine. All of them
+ * poll. It prints a table with the medians of rounds that are taken in turns.
+ *
+ *   node dist/bench/verbs/ping-pongs.js DEVICE DEVICE [GID_INDEX]       in a guest: rxe0 rxe1 1
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { start } from './program.ts';
+
+const [serverDevice, clientDevice, gidIndex] = process.argv.slice(2);
+if (serverDevice === undefined || clientDevice === undefined) {
+  console.error('usage: ping-pongs.js DEVICE DEVICE [GID_INDEX]');
+  process.exit(2);
+}
+const example = fileURLToPath(new URL('../../examples/pingpong/main.js', import.meta.url));
+const host = '127.0.0.1';
+const bytes = 64;
+/** Most of them run compiled: V8 compiles the loop within the first thousand. */
+const rounds = 10_000;
+const measurements = 5;
+/** Interval in milliseconds between attempts to connect, and their number. A guest starts Node in seconds. */
+const retryMs = 200;
+const retriesMax = 100;
+const notListening = /couldn't connect|connection refused|ECONNREFUSED/i;
+
+let port = 21_000;
+
+/** Runs both ends. Returns the round trip in microseconds, as the mean, which is all that they print. */
+async function usEach(program: readonly string[]): Promise<number> {
+  const gid = gidIndex === undefined ? [] : ['-g', gidIndex];
+  const common = [...program, '-p', String(++port), '-s', String(bytes), '-n', String(rounds), ...gid];
+  const server = start([...common, '-d', serverDevice!]);
+  for (let i = 0; i < retriesMax; ++i) {
+    const client = await start([...common, '-d', clientDevice!, host]).ended;
+    const found = /= ([\d.]+) usec\/iter/.exec(client.output);
+    if (found !== null) {
+      await server.ended;
+      return Number(found[1]);
+    }
+    if (!notListening.test(client.output)) {
+      // The server may still say why it ended the connection.
+      const limit = setTimeout(() => server.child.kill('SIGKILL'), 5000);
+      await server.ended;
+      clearTimeout(limit);
+      throw new Error(`${common.join(' ')}: ${client.output}${(await server.ended).output}`);
+    }
+    await delay(retryMs);
+  }
+  throw new Error(`${program.join(' ')} does not listen`);
+}
+
+const median = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+
+console.log(`| ${bytes} bytes, polling | C program | rdma-rpc/verbs | / C | ratios |`);
+console.log('|---|---:|---:|---:|---:|');
+for (const kind of ['rc', 'uc', 'ud']) {
+  const both: (readonly [number, number])[] = [];
+  for (let i = 0; i < measurements; ++i)
+    both.push([await usEach([`ibv_${kind}_pingpong`]), await usEach([process.execPath, example, kind])]);
+  const ratios = both.map(([theirs, ours]) => ours / theirs);
+  const [theirs, ours] = [median(both.map(([us]) => us)), median(both.map(([, us]) => us))];
+  const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
+  console.log(
+    `| ${kind} | ${theirs.toFixed(1)} us | ${ours.toFixed(1)} us | ${median(ratios).toFixed(2)} × | ${range} |`,
+  );
+}
