@@ -7,7 +7,7 @@ import * as connectionLimits from '../../runtime/client/connections/limits.ts';
 import * as limits from '../../runtime/limits.ts';
 import { Random } from '../states/random.ts';
 
-test('grows by 1.6 up to the limit, and begins anew when something worked', () => {
+test('the pause grows by 1.6 up to the limit, and starts again after a success', () => {
   const backoff = new Backoff(100, 400, () => 0.5);
   const pauses = Array.from({ length: 5 }, () => Math.round(backoff.next()));
   expect(pauses).toEqual([100, 160, 256, 400, 400]);
@@ -27,7 +27,7 @@ test('a limit below the first pause does not shorten it', () => {
   expect([backoff.next(), backoff.next()].map(Math.round)).toEqual([100, 100]);
 });
 
-test('long pauses of connections grow by 1.8; two are 0 to twice as long, later ones by half', () => {
+test('long pauses of connections grow by 1.8; the first two vary from 0 to twice the value, later ones by half', () => {
   const pauses = (random: number): number[] => {
     const backoff = new Backoff(800, 10_000, () => random, 1000);
     const made = Array.from({ length: 6 }, () => Math.round(backoff.next()));
@@ -72,7 +72,7 @@ test.each([15_000, 20_000, 30_000, 60_000, 300_000])(
   },
 );
 
-test('a pause that the server asks for is that, within those of this side, and changes none of them', () => {
+test('a pause that the server requests is kept within the limits of this side, and changes no later pause', () => {
   for (const [random, pauses] of [
     [0, [100, 130, 400]],
     [1, [120, 156, 480]],

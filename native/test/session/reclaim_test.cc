@@ -190,8 +190,8 @@ TEST(Reclaim, NoSessionLosesMemoryForCallsOfItsOwn) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// Limits are measured while the server's thread runs. A server that was stopped itself first reads what has
-/// arrived.
+/// Limits are measured while the server's thread runs. When the server itself was stopped, it first reads the
+/// frames that have arrived.
 TEST(Reclaim, TimeInWhichTheServerWasStoppedDoesNotCount) {
   Reclaim group;
   group.stop_asking();
