@@ -1,6 +1,6 @@
 /**
- * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and a refusal tells
- * them nothing about it.
+ * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and a refusal
+ * contains no information about the server.
  */
 import { readFileSync } from 'node:fs';
 import { duplexPair } from 'node:stream';
