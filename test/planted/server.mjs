@@ -7,7 +7,7 @@ export const serverBugs = [
     file: 'quotas.ts',
     from: ' ?? this.#closed.get(identity)',
     to: '',
-    caughtBy: ['test/security/quotas.test.ts', 'to come anew, 0 ms later, pays nothing off'],
+    caughtBy: ['test/security/quotas.test.ts', 'of a client that reconnects 0 ms later keep their debt'],
   },
   {
     name: 'an idle client accumulates quota',
