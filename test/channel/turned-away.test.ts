@@ -142,7 +142,7 @@ describe('a server that refuses a connection after its handshake', () => {
     bed.far('one').write(refusal);
     await until(() => bed.at('one').log.started === 2);
     expect(bed.dialled).toHaveLength(2);
-    // The server has now run the call of this test twice, which is once too often. It is repeated only once.
+    // The client has repeated the call once, so the server has run it twice. A second refusal is final.
     bed.far('one').write(refusal);
     const error = await caught(ended);
     expect([error.code, error.processed]).toEqual([Status.UNAVAILABLE, 'no']);
