@@ -28,7 +28,7 @@ const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
 const plainWindow: Window = { firstMs: 1000, warmupMs: 2500, measureMs: 800 };
 const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 };
 /**
- * The rest is long enough for memory that an idle program frees by itself. V8 begins to collect garbage in an
+ * The pause (`restMs`) is long enough for an idle program to free memory. V8 begins to collect garbage in an
  * idle process after 8 s (kLongDelayMs in its src/heap/memory-reducer.h). The blocks of messages that an
  * application dropped are free from then on.
  */

@@ -254,8 +254,8 @@ async function main() {
   const root = mkdtempSync(join(ROOTS, 'bare-machine-'));
   const asRoot = { user: 'root', home: '/root', folder: '/root' };
   const home = values.user ? `/home/${USER}` : '/root';
-  // Root has the checkout at the same path as here, so that CMake's directories and their contents remain
-  // valid when they are taken.
+  // Root has the checkout at the same path as here, so that CMake's build directories remain valid when
+  // --take moves them here.
   const folder = values.user ? `${home}/project` : project;
   const who = { user: values.user ? USER : 'root', home, folder };
   process.on('exit', () => rmSync(root, { recursive: true, force: true }));

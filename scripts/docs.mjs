@@ -141,7 +141,7 @@ function prepare(api) {
   return pages;
 }
 
-/** Returns links of the built pages that lead nowhere, and pages without a twin. */
+/** Returns links of the built pages that lead nowhere, and pages that lack their `.md` twin. */
 function brokenLinks(pages) {
   const idsOf = new Map();
   const html = globSync('**/*.html', { cwd: OUT });

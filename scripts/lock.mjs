@@ -23,8 +23,8 @@ function take(path) {
 
 /**
  * Runs `action` while no other process runs one under the same `path`. Calls `onWait` once when it has to
- * wait. The age of the file tells whether its holder lives, and not a process id, because the holder may be
- * in another container.
+ * wait. The age of the file shows whether its holder lives. A process id cannot show it, because the holder
+ * may be in another container.
  */
 export async function locked(path, action, { onWait = () => undefined, staleMs = STALE_MS } = {}) {
   mkdirSync(dirname(path), { recursive: true });

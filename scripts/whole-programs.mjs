@@ -57,9 +57,9 @@ async function outcomeOf({ title, command, variables, env, skips }, ofAll) {
 
 /**
  * Resolves to the results. `ofAll` has `env`, for the environment of each program, and `limitMs`, after which
- * a running program has failed. `failures` has the names of the tests that failed, behind the specific
- * settings of their program's environment; `notRun` has the number of tests by reason; `timed` has the
- * duration of each test.
+ * a running program has failed. In the results, `failures` has the names of the tests that failed, each after
+ * the settings of its program's own environment. `notRun` has the number of tests by reason, and `timed` has
+ * the duration of each test.
  */
 export async function runPrograms(directory, ofAll = {}) {
   const left = await programs(directory);

@@ -1,8 +1,8 @@
 /**
  * The benchmark of optional parts of a call. It measures how much CPU time an interceptor, an entry of
  * metadata or a signal costs, and the cost of messages of many fields. It starts a pair of processes for each
- * row and round, with `--tree` of this build and of an older build in turn, and prints the minimum of many
- * short windows. It sleeps while they measure. It is started by scripts/bench-extras.mjs.
+ * row and round. With `--tree`, the pairs are of this build and of an older build in turn. It sleeps while
+ * they measure, and prints the minimum of many short windows. It is started by scripts/bench-extras.mjs.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ import { type ExtrasRow, rows } from './rows.ts';
 program
   .name('npm run bench:extras --')
   .description(
-    'Measures what interceptors, metadata, signals and messages of many parts cost: two processes, the least of many windows.',
+    'Measures the cost of interceptors, metadata, signals and messages of many parts. Runs two processes, and takes the minimum of many windows.',
   )
   .option('--only <name...>', 'only rows whose name begins with one of these, for example: interceptors', [])
   .option('--rounds <n>', 'rounds', roundsOf, 3)
@@ -153,7 +153,7 @@ for (let round = 0; round < rounds; round++) {
 const [now = [], before = []] = found;
 const columns = ['row', 'calls/s', 'client, us', 'server, us', 'each, us', 'goal'];
 if (before.length > 0) columns.push('each before', 'times less');
-console.log(`# What calls carry along\n\n${machineText()}, the least of ${rounds * windows} windows${options.against === undefined ? '' : `, against ${options.against}`}.
-Microseconds of CPU. \`each\`: of both sides, what one interceptor, entry or signal adds to a plain call; of messages, the call itself.
+console.log(`# Optional parts of calls\n\n${machineText()}, the minimum of ${rounds * windows} windows${options.against === undefined ? '' : `, against ${options.against}`}.
+CPU time of both sides in microseconds. \`each\`: the time that one interceptor, entry or signal adds to a plain call. For messages, the time of the call itself.
 `);
 console.log(table([columns, ...chosen.map((row) => line(row, now, before))]));

@@ -12,7 +12,7 @@ export interface SocketRow {
   readonly round: number;
   /** Writes, round trips or requests; bytes for `iperf3`. */
   readonly perSecond: number;
-  /** Bytes of each item, where bytes are what counts. */
+  /** Bytes of each item, when the scenario measures a rate of bytes. */
   readonly bytes: number;
   readonly p50Us: number;
   readonly p99Us: number;

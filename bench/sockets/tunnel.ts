@@ -106,8 +106,8 @@ async function redisLoad(path: string, pipeline: number, seconds: number, pids: 
     const { stdout } = await run('redis-benchmark', args.map(String));
     return stdout.trim().split('\n').at(-1)!.replaceAll('"', '').split(',');
   };
-  // The first run says how many requests take the time. The second run warms up, because the ends of a tunnel
-  // need seconds until their code is compiled.
+  // The first run measures a rough rate, from which the later numbers of requests follow. The second run
+  // warms up, because the ends of a tunnel need seconds until their code is compiled.
   const first = Number((await load(5_000 * pipeline))[1]);
   const rate = Number((await load(Math.ceil(first * seconds)))[1]);
   const cpu = cpuMeter(pids);

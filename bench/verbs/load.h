@@ -33,8 +33,7 @@ struct Timing {
   std::uint64_t begin_ns = 0;
   std::vector<std::uint64_t> call_ns;  ///< how long each call took
   std::uint64_t end_ns = 0;
-  std::uint64_t bytes = 0;  ///< bytes of the calls that have ended; only those of large calls if the load has
-                            ///< any
+  std::uint64_t bytes = 0;  ///< bytes of the calls that have ended; in a load with large calls, only of these
 };
 /// Makes `calls` calls of the measured kind, and the load's other calls beside them, which are not counted.
 Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls);

@@ -11,7 +11,7 @@ import { type ChannelTls, type TlsFiles, tlsFiles } from '../../runtime/control/
 import type { MetadataValue } from '../../runtime/core/metadata.ts';
 import { metadataPair } from './metadata-flag.ts';
 
-/** Paths of PEM files, and names. */
+/** The values of the flags: paths of files, and the names of the server and of the identity. */
 export interface TlsFlags {
   readonly tls?: true;
   readonly ca?: string;

@@ -1,6 +1,6 @@
 /**
  * connect-node over sockets: its client and its server speak HTTP/2, and both take a connection of the
- * application. All three protocols of its clients that HTTP/2 carries go through it.
+ * application. The example uses all three protocols of its clients: Connect, gRPC and gRPC-Web.
  */
 import * as http2 from 'node:http2';
 import { create, createFileRegistry, type DescService } from '@bufbuild/protobuf';

@@ -1,5 +1,5 @@
-// Checks what this addon needs from the JS runtime beyond existing functions. Called once, when the addon is
-// loaded.
+// Checks whether the JS runtime supports the operations on external memory that this addon needs. Called
+// once, when the addon is loaded.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,5 @@
 /**
- * The frames of the sideband socket. Each frame is checked field by field on arrival.
+ * The frames of the sideband connection. Each frame is checked field by field on arrival.
  * docs/wire/connections.md describes the handshake. Used by link.ts, which sends and receives them.
  */
 

@@ -51,7 +51,7 @@ function listenAll(): void {
   for (const each of due) each.listenNow();
 }
 
-/** Makes `one` listen in a few ms. */
+/** Makes `one` start to listen after a few ms. */
 export function listenLater(one: LateListener): void {
   if (waiting.length === 0) inRoot(() => soon(listenAll, afterMs)).unref();
   waiting.push(one);

@@ -63,11 +63,11 @@ test('the program compiles', () => {
   expect(wrong).toEqual([]);
 });
 
-test('a client is one line', () => {
+test('the declaration of a client has one line', () => {
   expect(hover('docs =').shown).toBe('const docs: Client<DocsDefinition>');
 });
 
-test('channels and servers are what users know', () => {
+test('the types of channels and servers have their public names', () => {
   expect(hover('channel =').shown).toBe('const channel: Channel');
   expect(hover('server =').shown).toBe('const server: Server');
   expect(hover('answer =').shown).toBe('const answer: Old');

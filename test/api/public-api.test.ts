@@ -21,7 +21,7 @@ function members(name: string): string[] {
   return [...new Set(names)].sort();
 }
 
-test('is as reported', async () => {
+test('equals the report', async () => {
   await expect(report(api)).toMatchFileSnapshot('public-api.txt');
 });
 
@@ -55,14 +55,14 @@ const classes = {
   ],
 };
 
-test('has nothing that is marked as internal', () => {
+test('contains nothing that is marked as internal', () => {
   const declarations = globSync('dist/{runtime,codegen}/**/*.d.ts', { cwd: root });
   expect(declarations.length).toBeGreaterThan(50);
   const marked = declarations.filter((file) => readFileSync(join(root, file), 'utf8').includes('@internal'));
   expect(marked).toEqual([]);
 });
 
-test('has the classes that are listed here', () => {
+test('contains exactly the listed classes', () => {
   const found = [...api].flatMap(([entry, exported]) =>
     [...exported].flatMap(([name, [declaration]]) =>
       Node.isClassDeclaration(declaration) ? `${entry} ${name}` : [],

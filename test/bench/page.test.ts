@@ -152,7 +152,7 @@ describe('the table of README.md', () => {
     expect(text.match(/echo-32B-x1/g)).toHaveLength(1);
   });
 
-  it('says so when none of its rows was run', () => {
+  it('contains a remark when none of its rows was run', () => {
     expect(readmeTable([row('echo-32B-x64', 'rdma-rpc')])).toBe('These rows were not part of the run.');
   });
 });

@@ -41,7 +41,7 @@ describe('the sides have', () => {
 });
 
 describe('a command', () => {
-  it('runs as it is where processes are not pinned', () => {
+  it('runs unchanged when processes are not pinned', () => {
     expect(commandOn(undefined, ['node', 'end.js'])).toEqual(['node', 'end.js']);
   });
 

@@ -18,11 +18,11 @@ import { row } from './row.ts';
 fc.configureGlobal({ seed: 20_261_121 });
 
 describe('latencies', () => {
-  it('has no percentile of nothing', () => {
+  it('returns no percentile when there are no samples', () => {
     expect(new Latencies(8).percentiles()).toEqual({ p50Us: 0, p99Us: 0, p999Us: 0 });
   });
 
-  it('takes the nearest rank: of 1 to 1000, the 500th, the 990th and the 999th', () => {
+  it('uses the nearest rank: for 1 to 1000, the 500th, the 990th and the 999th', () => {
     const latencies = new Latencies(1000);
     for (let us = 1000; us >= 1; us--) latencies.record(us);
     expect(latencies.percentiles()).toEqual({ p50Us: 500, p99Us: 990, p999Us: 999 });
@@ -147,7 +147,7 @@ const asked = (name: string): string[] => {
   return peerNames.filter((peer) => fits(peer, scenario));
 };
 
-it('a connection for each call is asked of ours and of grpc-js', () => {
+it('only ours and grpc-js measure a connection for each call', () => {
   expect(asked('open-call-close-x1')).toEqual(['rdma-rpc', 'grpc-js']);
 });
 
@@ -164,7 +164,7 @@ describe('as in the quick start', () => {
     expect(scenarios.slice(0, 14)).toEqual(plain);
   });
 
-  it('of a mix three calls in ten are large', () => {
+  it('three calls in ten of a mix are large', () => {
     const mixes = scenarios.filter(({ name }) => name.endsWith('-mixed-1MiB'));
     expect(mixes.map(({ inFlight, mixedTenths }) => [inFlight, mixedTenths])).toEqual([
       [8, 3],
@@ -174,7 +174,7 @@ describe('as in the quick start', () => {
     ]);
   });
 
-  it('its peers run nothing else', () => {
+  it('its peers have no other scenario', () => {
     expect(asked('rest-after-1MiB-x8')).toEqual(['quick start', 'grpc-js']);
     for (const scenario of scenarios.filter((each) => !each.plain))
       expect(fits('quick start', scenario) || fits('quick start, new', scenario)).toBe(false);

@@ -54,7 +54,7 @@ describe('a request in a large buffer', () => {
     expect(keptOn('sim')).toEqual(nothingKept);
   });
 
-  test('is registered once, however many calls bring it, and later ones find it there', async () => {
+  test('is registered once, however many calls send it, and later calls find it registered', async () => {
     const client = createClient(EchoDefinition, channel);
     await client.echo({});
     const [before, misses] = [registered(), stats('sim').mrMisses];
@@ -89,7 +89,7 @@ describe('a request in a large buffer', () => {
     expect(keptOn('sim')).toEqual(nothingKept);
   });
 
-  test('whose memory is transferred before it ends is refused, and others go on', async () => {
+  test('whose memory is transferred during the registration is refused, and other calls continue', async () => {
     const client = createClient(EchoDefinition, channel);
     await client.echo({});
     const before = registered();
@@ -111,7 +111,7 @@ describe('a request in a large buffer', () => {
   });
 });
 
-test('a response in a large buffer waits, too', async () => {
+test('a response in a large buffer waits for its registration, too', async () => {
   const client = createClient(EchoDefinition, channel);
   await client.echo({});
   const before = registered();

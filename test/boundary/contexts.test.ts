@@ -43,7 +43,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('an address of the device has its own; one that it takes anyway, or has not, shares', () => {
+test('an additional address of the device has its own context; the default and unknown addresses share one', () => {
   const contexts = [
     of(),
     of('10.0.1.1'),
@@ -103,7 +103,7 @@ describe('an unused context', () => {
     expect(open()).toEqual([]);
   });
 
-  test('is not closed under the events that it is handing out', () => {
+  test('is not closed while its events are being handled', () => {
     const context = of();
     releaseContext(context);
     const retry = vi.fn(() => {
@@ -118,7 +118,7 @@ describe('an unused context', () => {
     expect(open()).toEqual([]);
   });
 
-  test('goes at once where it would poll all the time', () => {
+  test('closes at once when it would poll all the time', () => {
     setContextOptions({ polling: 'busy' });
     releaseContext(of());
     vi.advanceTimersByTime(0);

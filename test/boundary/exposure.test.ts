@@ -17,7 +17,7 @@ describe.each(ways.filter((way) => way !== 'in process, loopback'))('staging, %s
   });
   afterAll(() => world.close());
 
-  test('the session says so', async () => {
+  test('the session reports how it exposes memory', async () => {
     await world.channel.ready();
     expect(world.channel.session?.exposure).toBe('staging');
   });

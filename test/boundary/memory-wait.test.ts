@@ -42,7 +42,7 @@ function fill(): void {
 }
 
 describe('a request that must be copied while the arena is full', { timeout: 60_000 }, () => {
-  test('waits until there is room, and small calls go on', async () => {
+  test('waits until there is room, and small calls continue', async () => {
     const client = createClient(EchoDefinition, world.channel);
     await client.echo({});
     fill();
@@ -58,7 +58,7 @@ describe('a request that must be copied while the arena is full', { timeout: 60_
     expect(await Promise.all(calls)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test('ends at its deadline, or when it is cancelled, and says what it waited for', async () => {
+  test('ends at its deadline, or when it is cancelled, with an error that names the exhausted resource', async () => {
     const client = createClient(EchoDefinition, world.channel);
     await client.echo({});
     fill();
@@ -119,7 +119,7 @@ describe('a request that must be copied while the arena is full', { timeout: 60_
 describe('an application that keeps large messages', { timeout: 60_000 }, () => {
   // This test comes first. The client's test leaves messages to the garbage collector, which could otherwise
   // free memory in the middle of this test.
-  test('of a server: the caller learns it', async () => {
+  test('on a server causes an error that the caller gets', async () => {
     const client = createClient(EchoDefinition, world.channel);
     await client.echo({});
     // This size leaves room for the bytes around the payload, which is sent in place.
@@ -134,7 +134,7 @@ describe('an application that keeps large messages', { timeout: 60_000 }, () => 
     });
   });
 
-  test('of a client: the error of a call says so, and once a warning', async () => {
+  test('on a client is named in the error of a call, and once in a warning', async () => {
     const warnings: string[] = [];
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation((warning) => {
       warnings.push(String(warning));
@@ -159,7 +159,7 @@ describe('an application that keeps large messages', { timeout: 60_000 }, () => 
 });
 
 describe('answers that an application keeps', { timeout: 60_000 }, () => {
-  test('are views of the arena up to half of it, and copies from there on: no call waits', async () => {
+  test('are views of the arena up to half of it, and copies beyond that, so that no call waits', async () => {
     const client = createClient(EchoDefinition, world.channel);
     const kept: EchoMessage[] = [];
     for (let i = 0; i < 40; i++) kept.push(await client.fetch({ number: 700 * KiB }));

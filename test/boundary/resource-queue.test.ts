@@ -85,8 +85,8 @@ class Sender {
   }
 }
 
-describe('memory that comes free', () => {
-  test('costs as many attempts as find room, and one more, however many wait', () => {
+describe('memory that becomes free', () => {
+  test('causes one attempt more than the number of calls that fit, however many wait', () => {
     const world = new World();
     for (let i = 0; i < 400; i++) new Sender(world, `${i}`, [1]);
     world.attempts = 0;
@@ -98,7 +98,7 @@ describe('memory that comes free', () => {
     expect(world.queue.size).toBe(396);
   });
 
-  test('is asked for again by the one that found none', () => {
+  test('is requested again by the call that found none', () => {
     const world = new World();
     for (let i = 0; i < 3; i++) new Sender(world, `${i}`, [1]);
     world.asked = 0;
@@ -109,7 +109,7 @@ describe('memory that comes free', () => {
     expect(world.queue.size).toBe(0);
   });
 
-  test('goes in order: a large message is not starved by smaller ones behind it', () => {
+  test('is assigned in order, so smaller messages do not starve a large one in front of them', () => {
     const world = new World();
     new Sender(world, 'large', [10]);
     new Sender(world, 'small', [1]);
@@ -119,7 +119,7 @@ describe('memory that comes free', () => {
     expect(world.sent).toEqual(['large', 'small']);
   });
 
-  test('goes to each in turn: one that has sent a message waits behind the others', () => {
+  test('is assigned in turn, so a session that has sent a message waits behind the others', () => {
     const world = new World();
     new Sender(world, 'a', [1, 1, 1]);
     new Sender(world, 'b', [1, 1]);
@@ -127,7 +127,7 @@ describe('memory that comes free', () => {
     expect(world.sent).toEqual(['a', 'b', 'a', 'b', 'a']);
   });
 
-  test('passes over one whose buffer is being registered', () => {
+  test('is not assigned to a message whose buffer is being registered', () => {
     const world = new World();
     const first = new Sender(world, 'registers', [1], { waitsFor: 'registration' });
     new Sender(world, 'other', [1]);
@@ -138,14 +138,14 @@ describe('memory that comes free', () => {
     expect(world.sent).toEqual(['other', 'registers']);
   });
 
-  test('is not waited for where it comes from messages on their way, and there are none', () => {
+  test('is not waited for when it can only come from messages that are being sent, and there are none', () => {
     const world = new World();
     const sender = new Sender(world, 'a', [1], { waitsFor: 'sent' });
     expect(world.queue.size).toBe(0);
     expect(world.queue.add(sender, world.waiters, 'sent')).toBe(false);
   });
 
-  test('goes round the sessions, one message at a time, and begins with those that got nothing', () => {
+  test('is assigned to the sessions in turn, one message at a time, beginning with those that got nothing', () => {
     const world = new World();
     for (const name of ['a', 'b', 'c']) {
       const queue = world.session();
@@ -159,7 +159,7 @@ describe('memory that comes free', () => {
     expect(world.sent.join('')).toBe('abcabcabc');
   });
 
-  test('reaches the other sessions although one lacks a resource', () => {
+  test('reaches the other sessions when one lacks another resource', () => {
     const world = new World();
     const [one, other] = [world.session(), world.session()];
     new Sender(world, 'large', [100], { queue: one });
@@ -169,8 +169,8 @@ describe('memory that comes free', () => {
   });
 });
 
-describe('the end', () => {
-  test('of the first lets the others try', () => {
+describe('the end of a wait', () => {
+  test('of the first message lets the others try', () => {
     const world = new World();
     const large = new Sender(world, 'large', [10]);
     new Sender(world, 'small', [1]);
@@ -181,7 +181,7 @@ describe('the end', () => {
     expect(world.sent).toEqual(['small']);
   });
 
-  test('of any other tries nothing', () => {
+  test('of any other message causes no attempt', () => {
     const world = new World();
     new Sender(world, 'large', [10]);
     const small = new Sender(world, 'small', [1]);
@@ -191,7 +191,7 @@ describe('the end', () => {
     expect(world.queue.size).toBe(1);
   });
 
-  test('of some while one is tried, and of that one, leaves the rest in order', () => {
+  test('during an attempt, of that message and of others, leaves the rest in order', () => {
     const world = new World();
     const senders = Array.from({ length: 5 }, (_, i) => new Sender(world, `${i}`, [1]));
     senders[0]!.onTry = () => {
@@ -203,7 +203,7 @@ describe('the end', () => {
     expect(world.queue.size).toBe(1);
   });
 
-  test('of the session forgets all, with their deadlines', () => {
+  test('by the end of the session forgets all messages, with their deadlines', () => {
     const world = new World();
     const { count } = deadlines;
     const sender = new Sender(world, 'a', [1], { deadlineMs: turnNow() + 1000 });
@@ -213,7 +213,7 @@ describe('the end', () => {
     expect(deadlines.count).toBe(count);
   });
 
-  test('that waits until its deadline fails, and lets the others try', () => {
+  test('at its deadline fails the message, and lets the others try', () => {
     const world = new World();
     new Sender(world, 'large', [10], { deadlineMs: turnNow() + 50 });
     new Sender(world, 'small', [1]);
@@ -225,7 +225,7 @@ describe('the end', () => {
     expect(world.sent).toEqual(['small']);
   });
 
-  test('is that of the first wait, however often it is retried', () => {
+  test('has the deadline of the first wait, however often the message is retried', () => {
     const world = new World();
     new Sender(world, 'large', [10], { deadlineMs: turnNow() + 50 });
     for (let i = 0; i < 5; i++) {
@@ -237,7 +237,7 @@ describe('the end', () => {
   });
 });
 
-test('a fault of one costs the others nothing, and it keeps its deadline', () => {
+test('an exception in one message does not affect the others, and its deadline stays', () => {
   const world = new World();
   const [one, other] = [world.session(), world.session()];
   const faulty = new Sender(world, 'faulty', [1], { queue: one, deadlineMs: turnNow() + 50 });
@@ -349,7 +349,7 @@ test('no call is lost, starves or outlasts its deadline, whatever the others do 
   fc.assert(fc.property(fc.array(step, { maxLength: 60 }), run), { seed: 38, numRuns: 500 });
 });
 
-test('sessions with equal wishes get equally much, however the memory comes', () => {
+test('sessions with equal demand get equal amounts, in whatever portions memory becomes free', () => {
   const gifts = fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1, maxLength: 40 });
   const run = (count: number, given: readonly number[]): void => {
     const world = new World();

@@ -42,7 +42,7 @@ const waiter = (name: string, then = () => {}) => ({
   },
 });
 
-test('after the last event of the batch, and of that batch alone', () => {
+test('waiters are notified after the last event of the batch, and only of that batch', () => {
   const one = waiter('told');
   batch(3, () => {
     seen.push('event');
@@ -104,7 +104,7 @@ test('a waiter that asks again while it is notified is notified again', () => {
   expect(seen).toEqual(['told', 'told', 'told']);
 });
 
-test('the queue of a channel is looked at once for a batch, however many of its calls end, and at once without one', () => {
+test('the queue of a channel is checked once per batch, however many of its calls end, and at once outside of a batch', () => {
   const queue = new ChannelQueue({} as QueueOwner);
   const pumped = vi.spyOn(queue, 'pump').mockImplementation(() => void seen.push('pumped'));
   for (const expected of [1, 2]) {

@@ -87,7 +87,7 @@ async function begun(count: number): Promise<void> {
 }
 
 describe('a response that must be copied while the arena is full', { timeout: 60_000 }, () => {
-  test('waits until there is room, in order, and small calls go on', async () => {
+  test('waits until there is room, in order, and small calls continue', async () => {
     const client = createClient(EchoDefinition, channel);
     fill();
     const order: number[] = [];
@@ -107,7 +107,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
     expect(ran).toBe(5);
   });
 
-  test('tells its caller before the deadline what it waits for', async () => {
+  test("causes an error that names the exhausted resource, before the caller's deadline", async () => {
     const client = createClient(EchoDefinition, channel);
     fill();
     // A tenth of the time is left for the answer to arrive.
@@ -130,7 +130,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
     });
   });
 
-  test('waits no longer when its call is cancelled, and those behind it go on', async () => {
+  test('stops waiting when its call is cancelled, and the responses behind it continue', async () => {
     const client = createClient(EchoDefinition, channel);
     fill();
     const controller = new AbortController();
@@ -146,7 +146,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
     expect((await second).text.length).toBe(200 * KiB);
   });
 
-  test('is encoded again when memory is returned, but not for memory that it returned itself', async () => {
+  test('is encoded again when memory is returned, but not because of memory that it returned itself', async () => {
     const client = createClient(EchoDefinition, channel);
     // This size leaves room for the bytes around the payload. The payload is not in the arena, but must be
     // copied into it.
@@ -172,7 +172,7 @@ describe('a response that must be copied while the arena is full', { timeout: 60
     await ended;
   });
 
-  test('larger than the arena, it is refused at once', async () => {
+  test('is refused at once when it is larger than the arena', async () => {
     const client = createClient(EchoDefinition, channel);
     const started = stats().calls;
     await expect(client.fetch({ number: 9 * 1024 * KiB })).rejects.toMatchObject({

@@ -9,7 +9,7 @@ class Message implements Entry<Message> {
   next: Message | undefined;
 }
 
-describe('messages under way', () => {
+describe('messages that are being sent', () => {
   const filled = (tokens: readonly number[]): [Sending<Message>, Map<number, Message>] => {
     const sending = new Sending<Message>();
     const all = new Map(tokens.map((token) => [token, new Message()]));
@@ -38,7 +38,7 @@ describe('messages under way', () => {
     expect([sending.take(513), sending.take(2), sending.size]).toEqual([undefined, undefined, 2]);
   });
 
-  test('keep nothing of sessions that have ended', () => {
+  test('are forgotten when their session has ended', () => {
     const [sending, all] = filled([1, 257, 513]);
     sending.take(257);
     expect(all.get(257)?.next).toBeUndefined();

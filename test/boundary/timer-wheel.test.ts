@@ -101,7 +101,7 @@ describe('a deadline', () => {
     expect(wheel.count).toBe(0);
   });
 
-  test('added by one that fires waits its own time', () => {
+  test('added by a deadline that fires waits its own time', () => {
     const world = new World();
     const at: number[] = [];
     world.wheel.add(
@@ -164,14 +164,14 @@ describe('entries that were added in a turn which proves to be long', () => {
 });
 
 describe('wake-ups', () => {
-  test('an empty wheel asks for none', () => {
+  test('an empty wheel requests no wake-up', () => {
     const world = new World();
     world.add(10, 1);
     world.advance(100);
     expect(world.wakeAt).toBe(Infinity);
   });
 
-  test('a distant deadline costs one per turn of the wheel', () => {
+  test('a distant deadline costs one wake-up per turn of the wheel', () => {
     const world = new World();
     world.add(10 * turnMs, 1);
     world.advance(11 * turnMs);
@@ -179,7 +179,7 @@ describe('wake-ups', () => {
     expect(world.wakeUps).toBeLessThanOrEqual(12);
   });
 
-  test('calls that settle in time cost about one per time limit', () => {
+  test('calls that settle in time cost about one wake-up per time limit', () => {
     const world = new World();
     for (let i = 0; i < 10_000; ++i) {
       const id = world.add(1000, i);

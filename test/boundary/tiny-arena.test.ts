@@ -58,7 +58,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
       await back.close();
     });
 
-    test('the error for a message larger than the arena names the arena', async () => {
+    test('the error for a message larger than the arena contains the size of the arena', async () => {
       world = await openWorld(way);
       const client = createClient(EchoDefinition, world.channel);
       for (const request of [

@@ -54,7 +54,7 @@ describe('several addresses', () => {
     expect(who.slice(0, 3)).toBe(who.slice(3, 6));
   });
 
-  test('an unreachable address does not matter, and is tried again after its pause', async () => {
+  test('an unreachable address is skipped, and tried again after its pause', async () => {
     bed.start(a);
     const channel = bed.channel([a, b], { ...inTurn, backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
@@ -66,7 +66,7 @@ describe('several addresses', () => {
     expect([...(await answered(client, 4))].sort().join('')).toBe('aabb');
   });
 
-  test('an address that is lost leaves its calls to the others', async () => {
+  test('when an address is lost, the others get its calls', async () => {
     bed.start(a, b);
     const channel = bed.channel([a, b], { backoffMs: longMs });
     const client = await allReady(channel);
@@ -78,7 +78,7 @@ describe('several addresses', () => {
     expect(channel.state).toBe('ready');
   });
 
-  test('when none can be reached, calls fail with the last error', async () => {
+  test('when no address can be reached, calls fail with the last error', async () => {
     const channel = bed.channel([a, b], { backoffMs: longMs });
     const error = await caught(createClient(EchoDefinition, channel).echo({}));
     expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
@@ -143,14 +143,14 @@ describe('bad answers in a row', () => {
     expect(await answered(client, 3)).toBe('bbb');
   });
 
-  test('for a while', async () => {
+  test('leave an address out only for a while', async () => {
     const { channel, client } = await ejected({ ejectionMs: 1 });
     await failCalls(client, 3);
     await until(() => stateOf(channel, a) === 'ready');
     expect([...(await answered(client, 4))].sort().join('')).toBe('aabb');
   });
 
-  test('never with badAnswersMax 0, and never the last address', async () => {
+  test('leave no address out with badAnswersMax 0, and never the last address', async () => {
     const { channel, client } = await ejected({ badAnswersMax: 0 });
     await failCalls(client, 6);
     expect(stateOf(channel, a)).toBe('ready');
@@ -161,7 +161,7 @@ describe('bad answers in a row', () => {
     expect((await strict.echo({ number: 1 })).number).toBe(1);
   });
 
-  test('when all others are lost, it serves again', async () => {
+  test('do not exclude an address when all others are lost', async () => {
     const { channel, client } = await ejected({});
     await failCalls(client, 3);
     await bed.stop(b);
@@ -181,7 +181,7 @@ describe('a resolver', () => {
     },
   });
 
-  test('is asked when the channel connects, and again after a loss: addresses come and go', async () => {
+  test('is asked when the channel connects and after a loss, so addresses come and go', async () => {
     bed.start(a, b);
     const resolver = list(a, b);
     const channel = bed.channel(resolver, { ...inTurn, resolveMinMs: 0 });
@@ -196,7 +196,7 @@ describe('a resolver', () => {
     expect([...(await answered(client, 4))].sort().join('')).toBe('aacc');
   });
 
-  test('that watches: a change is taken over at once, calls in flight at an old address finish', async () => {
+  test('that watches changes the list at once, and calls in flight at an old address finish', async () => {
     bed.start(a, b);
     let changed = (): void => undefined;
     let watching = true;
@@ -261,7 +261,7 @@ describe('a resolver', () => {
     expect(channel.state).toBe('failing');
   });
 
-  test('that fails later leaves the addresses that are known', async () => {
+  test('that fails later leaves the known addresses in use', async () => {
     bed.start(a);
     const resolver = list(a);
     const channel = bed.channel(resolver, { resolveMinMs: 0, backoffMs: 1 });
@@ -324,7 +324,7 @@ describe('addresses that createChannel accepts', () => {
     expect(() => createChannel(given as string)).toThrow(text);
   });
 
-  test('a name with all its addresses', async () => {
+  test('a name stands for all of its addresses', async () => {
     const { resolver } = targetOf('dns:///localhost:5');
     const found = await resolver?.resolve(new AbortController().signal);
     expect(found).toContainEqual({ address: expect.stringMatching(/^(127\.0\.0\.1|\[::1\]):5$/) });

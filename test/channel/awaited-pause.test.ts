@@ -56,7 +56,7 @@ function attempts(deadlineMs: number, random: () => number): number[] {
   return times;
 }
 
-test('the recipe of the guide, 10 s: each of 1,000 clients asks its server at least once a second, and once shortly before the end', () => {
+test('with the 10 s of the guide, each of 1,000 clients asks its server at least once a second, and once shortly before the end', () => {
   const chance = new Random(3);
   const random = (): number => chance.below(2 ** 32) / 2 ** 32;
   const deadlineMs = 10_000;
@@ -87,7 +87,7 @@ async function longPaused(bed: Bed) {
   return channel;
 }
 
-test('a pause that has begun before anybody waited is not made shorter than the first that the application wants', async () => {
+test("a pause that began before any call waited is not made shorter than the application's first pause", async () => {
   const bed = new Bed();
   const channel = await longPaused(bed);
   void channel.ready({ timeoutMs: 60_000 }).catch(() => undefined);

@@ -6,7 +6,7 @@ import { Backoff } from '../../runtime/client/connections/backoff.ts';
 import * as limits from '../../runtime/limits.ts';
 import { Random } from '../states/random.ts';
 
-test('grows by 1.6 up to the limit, and begins anew when something worked', () => {
+test('the pause grows by 1.6 up to the limit, and starts again after a success', () => {
   const backoff = new Backoff(100, 400, () => 0.5);
   const pauses = Array.from({ length: 5 }, () => Math.round(backoff.next()));
   expect(pauses).toEqual([100, 160, 256, 400, 400]);
@@ -81,7 +81,7 @@ test.each([15_000, 20_000, 30_000, 60_000, 300_000])(
   },
 );
 
-test('a pause that the server asks for is that, within those of this side, and changes none of them', () => {
+test('a pause that the server requests is kept within the limits of this side, and changes no later pause', () => {
   for (const [random, pauses] of [
     [0, [100, 130, 400]],
     [1, [120, 156, 480]],

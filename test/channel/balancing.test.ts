@@ -60,7 +60,7 @@ describe.each(policies)('%s', (_, make) => {
     },
   );
 
-  test('passes over connections without room, and gives none when all are full', () => {
+  test('skips connections without room, and chooses none when all are full', () => {
     for (const weights of [
       [1, 1, 1],
       [1000, 1000, 0.001],
@@ -76,14 +76,14 @@ describe.each(policies)('%s', (_, make) => {
     }
   });
 
-  test('without a connection there is none', () => {
+  test('chooses none when there is no connection', () => {
     const policy = make();
     policy.update([], equal(3));
     expect(policy.pick(room, undefined)).toBeUndefined();
     expect(policy.pick(room, keyed('a'))).toBeUndefined();
   });
 
-  test('takes only those that are ready', () => {
+  test('chooses only connections that are ready', () => {
     const all = equal(5);
     const policy = make();
     policy.update(all, all);
@@ -110,7 +110,7 @@ describe('round robin', () => {
   });
 });
 
-test('round robin begins at a random connection, and goes on where it was when one leaves', () => {
+test('round robin begins at a random connection, and keeps its position when a connection leaves', () => {
   const all = equal(4);
   const firsts = new Set(
     Array.from({ length: 40 }, (_, seed) => {
@@ -142,7 +142,7 @@ describe('least request', () => {
     return most;
   }
 
-  test('gives a slow server fewer calls, where round robin lets its queue grow', () => {
+  test('gives a slow server fewer calls, whereas round robin lets its queue grow', () => {
     const every = [3, 3, 3, 12];
     expect(deepest(new LeastLoaded(seeded(3)), equal(4), every)[3]).toBeLessThan(12);
     expect(deepest(new InTurn(), equal(4), every)[3]).toBeGreaterThan(1000);
@@ -180,7 +180,7 @@ describe('consistent hash', () => {
     }
   });
 
-  test('an address whose connection is lost gives its keys away, and gets the same ones back', () => {
+  test('an address whose connection is lost gets the same keys back later', () => {
     const all = equal(8);
     const policy = new BoundedHash<Server>(key, 1.25);
     const picks = (): Server[] => keys.slice(0, 2000).map((each) => policy.pick(room, keyed(each))!);
@@ -237,7 +237,7 @@ describe('consistent hash', () => {
     return { hits: hits / calls, above };
   }
 
-  test('with half of the load on one key no server is above the bound, and caches are still used', () => {
+  test('when half of the load has one key, no server exceeds the bound, and caches are still used', () => {
     for (const seed of [1, 2, 3]) {
       const plain = underLoad(1000, seed);
       const bounded = underLoad(1.25, seed);

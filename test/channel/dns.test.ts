@@ -120,7 +120,7 @@ describe('dns:', () => {
     await until(() => known(channel) === `${one} ${two}`);
   });
 
-  test('one family whose question fails does not matter while the other is known', async () => {
+  test('when the query for one family fails, the addresses of the other family are used', async () => {
     bed.start(one);
     dns.set('A host.test', '10.0.0.1');
     dns.answers.set('AAAA host.test', { rcode: rcodes.servfail });
@@ -135,7 +135,7 @@ describe('dns:', () => {
     await expect(createClient(EchoDefinition, channelTo(name())).echo({})).rejects.toThrow(text);
   });
 
-  test('a closed channel asks no more', async () => {
+  test('a closed channel sends no more queries', async () => {
     bed.start(one);
     dns.set('A host.test', '10.0.0.1');
     const channel = await connected();
@@ -170,7 +170,7 @@ describe('srv:', () => {
     expect(listed(channel)).toEqual([...expected].sort());
   });
 
-  test('a service that is not available here, by the target "."', async () => {
+  test('the target "." means that the service is not available', async () => {
     dns.set('SRV _rpc._tcp.host.test', '0 0 0 .');
     await expect(createClient(EchoDefinition, channelTo(service())).echo({})).rejects.toThrow(
       /no SRV record with a server/,

@@ -83,7 +83,7 @@ describe('which door is taken', () => {
     for (const shown of dialled) if (dialled.length > 1) expect(said[0]).toContain(shown);
   });
 
-  test('an address among its doors is tried at its place', async () => {
+  test('an address that is one of its own doors is tried in its place', async () => {
     const given = { address: 'a:1', doors: ['a:1', 'a-unix'] };
     start(given);
     const channel = bed.channel([given]);
@@ -91,7 +91,7 @@ describe('which door is taken', () => {
     expect(doorsOf(channel)).toEqual(['a:1']);
   });
 
-  test('when all are shut, the error names each', async () => {
+  test('when all doors are shut, the error names each', async () => {
     const error = await caught(createClient(EchoDefinition, bed.channel([a])).fetch({}));
     expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     expect(error.message).toMatch(
@@ -99,7 +99,7 @@ describe('which door is taken', () => {
     );
   });
 
-  test('a door that opens again is taken by the next connection', async () => {
+  test('the next connection uses a door that opens again', async () => {
     start(a);
     shut('a-unix');
     const channel = bed.channel([a], quick);
@@ -112,7 +112,7 @@ describe('which door is taken', () => {
     expect(doorsOf(channel)).toEqual(['a-unix']);
   });
 
-  test('a server that drains and comes back behind another door', async () => {
+  test('a server that drains may come back behind another door', async () => {
     start(a);
     const channel = bed.channel([a], quick);
     await channel.ready();
@@ -145,7 +145,7 @@ describe('the server counts once', () => {
     expect(bed.dialled.sort()).toEqual(['a-unix', 'b-unix']);
   });
 
-  test('for subsets: each has another number of doors', async () => {
+  test('for subsets, whatever the number of its doors', async () => {
     for (const each of [a, b]) start(each);
     const channel = bed.channel([a, b], { subset: { size: 1, clientId: 'x' } });
     await channel.ready();
@@ -163,7 +163,7 @@ describe('the server counts once', () => {
     expect(bed.dialled).toHaveLength(2);
   });
 
-  test('for health: a server that does not serve is left out, whatever its doors', async () => {
+  test('for health: a server that does not serve is left out, whatever doors it has', async () => {
     start(a);
     start(b);
     const health = addHealth(bed.at('a:1').server);
@@ -176,7 +176,7 @@ describe('the server counts once', () => {
     expect(bed.dialled).toHaveLength(2);
   });
 
-  test('for a registry: other doors of a known address leave its connection', async () => {
+  test('for a registry: new doors of a known address do not close its connection', async () => {
     // The addresses in a resolver's list are checked, so the doors have real names.
     const before = { address: 'a:1', doors: ['unix:/old'] };
     start(before);
@@ -201,7 +201,7 @@ describe('the server counts once', () => {
   });
 });
 
-test('an overloaded server is not asked behind its other doors', async () => {
+test('the other doors of an overloaded server are not tried', async () => {
   const tried: string[] = [];
   const doors = new Doors(
     (door) => () => {
@@ -217,7 +217,7 @@ test('an overloaded server is not asked behind its other doors', async () => {
   expect(tried).toEqual(['a-unix']);
 });
 
-test('a door that swallows everything is left after its part of the time', async () => {
+test('a door that never answers is left after its share of the time', async () => {
   const tried: string[] = [];
   const found = { connection: {} } as ReadyConnection;
   const lines: string[] = [];
@@ -241,7 +241,7 @@ test('a door that swallows everything is left after its part of the time', async
   ]);
 });
 
-test('an attempt that is abandoned tries no further door', async () => {
+test('an abandoned attempt tries no further door', async () => {
   const tried: string[] = [];
   const abandon = new AbortController();
   const doors = new Doors(

@@ -115,7 +115,7 @@ const ways: [string, () => Promise<() => Promise<unknown>>][] = [
   ],
 ];
 
-describe('the event loop turns once at least for each call that fails one after the other', () => {
+describe('the event loop turns at least once for each of many calls that fail one after the other', () => {
   test.each(ways)('%s', async (_, start) => {
     const turns = await turnsDuring(await start());
     expect(turns).toBeGreaterThanOrEqual(tries - 1);
@@ -145,7 +145,7 @@ test('an application that calls in an endless loop reaches the restarted server'
   expect(failures).toBeGreaterThan(0);
 });
 
-test('a test that has put its own clock in place of all timers gets its errors all the same', async () => {
+test('a test that has replaced all timers by its own clock still gets its errors', async () => {
   const channel = bed.channel(['a']);
   await channel.close();
   vi.useFakeTimers();

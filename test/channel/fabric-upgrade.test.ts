@@ -93,14 +93,14 @@ async function connected(fabricUpgradeMs?: number) {
 }
 
 describe('fabricUpgradeMs', () => {
-  test('left alone it never looks', async () => {
+  test('by default the channel never looks for a better fabric', async () => {
     await connected();
     pair.offered = ['shm', 'sim'];
     await vi.advanceTimersByTimeAsync(100 * everyMs);
     expect([pair.dials, pair.fabric]).toEqual([1, 'sim']);
   });
 
-  test('a better fabric takes the calls from then on; the first choice looks no more', async () => {
+  test('later calls use a better fabric; a channel on its first choice looks no more', async () => {
     const client = await connected(everyMs);
     pair.offered = ['shm', 'sim'];
     await vi.advanceTimersByTimeAsync(everyMs - 1);
@@ -112,7 +112,7 @@ describe('fabricUpgradeMs', () => {
     expect([pair.dials, pair.channel.state]).toEqual([2, 'ready']);
   });
 
-  test('a call in flight ends where it began, once', async () => {
+  test('a call in flight ends on its connection, once', async () => {
     const client = await connected(everyMs);
     const slow = client.echo({ text: 'slow' });
     await until(() => pair.held.length === 1);

@@ -72,7 +72,7 @@ describe('a channel', () => {
     await bed.close();
   });
 
-  test('gives calls by the reports of its servers', async () => {
+  test('distributes calls by the reports of its servers', async () => {
     for (const [address, applicationUtilization] of [
       ['a:1', 0.25],
       ['b:1', 0.75],
@@ -138,7 +138,7 @@ describe('a channel', () => {
     expect(await streams(8)).toBe('aaaaaabb');
   });
 
-  test('a stream brings the report of its end, not that of its beginning', async () => {
+  test('uses the report at the end of a stream, not the one at its beginning', async () => {
     let utilization = 0.25;
     bed.start(
       'a:1',

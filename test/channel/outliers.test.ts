@@ -33,7 +33,7 @@ describe('on a clock', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
   afterEach(() => void vi.useRealTimers());
 
-  test('looks once per interval while there are answers, and sleeps when there are none', () => {
+  test('checks once per interval while there are answers, and sleeps when there are none', () => {
     let next = answers(0);
     const ejected: number[] = [];
     let looks = 0;
@@ -65,7 +65,7 @@ describe('on a clock', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('interval 0: never looks', () => {
+  test('never checks with interval 0', () => {
     new Outliers({ settings: { outlierDetection: { intervalMs: 0, answersMin: 1 } } }, () => []).wake();
     expect(vi.getTimerCount()).toBe(0);
   });
@@ -109,7 +109,7 @@ describe('on a clock', () => {
       return who;
     }
 
-    test('leaves out the one that falls behind, for ejectionMs', async () => {
+    test('leaves out the address that falls behind, for ejectionMs', async () => {
       const channel = await opened({ ejectionMs: 30_000 });
       await ask(channel, 120, ['c:1']);
       expect(left(channel)).toEqual([]);
@@ -120,7 +120,7 @@ describe('on a clock', () => {
       expect(left(channel)).toEqual([]);
     });
 
-    test('never the last connected address, whatever it answers', async () => {
+    test('never leaves out the last connected address, whatever it answers', async () => {
       bed.start('a:1');
       const channel = bed.channel(['a:1', 'b:1'], { outlierDetection: { badAnswersMax: 3 } });
       await channel.ready();
@@ -129,7 +129,7 @@ describe('on a clock', () => {
       expect(channel.addresses[0]).toMatchObject({ address: 'a:1', state: 'ready' });
     });
 
-    test('never more than a tenth, but one', async () => {
+    test('leaves out at most a tenth of the addresses, but always one', async () => {
       const channel = await opened({ badAnswersMax: 3 });
       await ask(channel, 60, ['c:1', 'd:1']);
       expect(left(channel)).toHaveLength(1);

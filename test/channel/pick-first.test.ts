@@ -24,7 +24,7 @@ async function answered(channel: Channel, calls: number): Promise<string> {
 }
 
 describe('pick-first', () => {
-  test('connects to the first alone', async () => {
+  test('connects to the first address only', async () => {
     bed.start(a, b, c);
     const channel = bed.channel([a, b, c], { loadBalancing: policy });
     expect(await answered(channel, 5)).toBe('aaaaa');
@@ -32,7 +32,7 @@ describe('pick-first', () => {
     expect(channel.addresses.map(({ state }) => state)).toEqual(['ready', 'idle', 'idle']);
   });
 
-  test('tries the next address when one cannot be reached, and stays there', async () => {
+  test('tries the next address when one cannot be reached, and keeps the one that works', async () => {
     bed.start(b, c);
     const channel = bed.channel([a, b, c], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
@@ -41,7 +41,7 @@ describe('pick-first', () => {
     expect(bed.dialled).toEqual([a, b]);
   });
 
-  test('begins with the first again when the connection is lost', async () => {
+  test('begins with the first address again when the connection is lost', async () => {
     bed.start(b, c);
     const channel = bed.channel([a, b, c], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     await channel.ready();
@@ -64,7 +64,7 @@ describe('pick-first', () => {
     expect(channel.state).toBe('failing');
   });
 
-  test('ready() goes through the whole list, whatever pauses there are', async () => {
+  test('ready() tries the whole list, in spite of pauses', async () => {
     const channel = bed.channel([a, b, c], {
       loadBalancing: policy,
       backoffMs: longMs,
@@ -77,7 +77,7 @@ describe('pick-first', () => {
     expect(await answered(channel, 2)).toBe('cc');
   });
 
-  test('a call that waits for ready outlasts rounds without an answer', async () => {
+  test('a call that waits for ready survives rounds without an answer', async () => {
     const channel = bed.channel([a, b], { loadBalancing: policy, backoffMs: 1, backoffMaxMs: 1 });
     const answer = answered(channel, 1);
     await until(() => bed.dialled.length > 6);
@@ -86,7 +86,7 @@ describe('pick-first', () => {
     expect(channel.addresses.filter(({ state }) => state === 'ready')).toHaveLength(1);
   });
 
-  test('a list that changes: addresses that are no longer on it are left', async () => {
+  test('leaves an address that is no longer on the list', async () => {
     bed.start(a, b);
     let change = (): void => undefined;
     const list = { now: [a, b] as string[] };
@@ -114,7 +114,7 @@ describe('pick-first', () => {
   });
 });
 
-test('a policy that there is not', () => {
+test('an unknown policy is refused', () => {
   expect(() => createChannel('a:1', { loadBalancing: 'random' as 'pick-first' })).toThrow(
     /loadBalancing: random is not allowed; use one of round-robin, pick-first, least-request, consistent-hash/,
   );

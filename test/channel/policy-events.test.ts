@@ -55,12 +55,12 @@ describe.each(policies)('%s', (policy, row) => {
   const hang = (channel: Channel): Promise<RpcError> =>
     caught(createClient(EchoDefinition, channel).behave({ text: 'hang' }, { metadata }));
 
-  test('all servers are well', async () => {
+  test('calls succeed while all servers are well', async () => {
     bed.start(...addresses);
     expect(await answering(await ready(open()))).toBe(all);
   });
 
-  test('drain: calls in flight finish, the next ones go elsewhere, and none fails', async () => {
+  test('drain: calls in flight finish, later calls go elsewhere, and none fails', async () => {
     bed.start(...addresses);
     const channel = await ready(open());
     const finish: (() => void)[] = [];
@@ -78,7 +78,7 @@ describe.each(policies)('%s', (policy, row) => {
     await stopped;
   });
 
-  test('loss: calls in flight fail, and the next ones go elsewhere', async () => {
+  test('loss: calls in flight fail, and later calls go elsewhere', async () => {
     bed.start(...addresses);
     const channel = await ready(open());
     const { log } = bed.at(a);
@@ -107,7 +107,7 @@ describe.each(policies)('%s', (policy, row) => {
     expect(await answering(channel)).toBe(policy === 'pick-first' ? 'a' : withoutA);
   });
 
-  test('retry: a call that the server answers with UNAVAILABLE', async () => {
+  test('retry repeats a call that the server answers with UNAVAILABLE', async () => {
     bed.start(...addresses);
     const channel = await ready(open({ outlierDetection: { badAnswersMax: 0 } }));
     bed.unwell.set(a, () => Promise.reject(new RpcError(Status.UNAVAILABLE, 'unwell')));
@@ -122,7 +122,7 @@ describe.each(policies)('%s', (policy, row) => {
     }
   });
 
-  test('retry ends with another server once its own is ejected', async () => {
+  test('retry ends with another server when its own server is ejected', async () => {
     bed.start(...addresses);
     const channel = await ready(open({ outlierDetection: { badAnswersMax: 2 } }));
     bed.unwell.set(a, () => Promise.reject(new RpcError(Status.UNAVAILABLE, 'unwell')));
@@ -131,7 +131,7 @@ describe.each(policies)('%s', (policy, row) => {
     else expect(withoutA).toContain(await call);
   });
 
-  test('hedging: a call that its server does not answer', async () => {
+  test('hedging repeats a call that its server does not answer', async () => {
     bed.start(...addresses);
     const channel = await ready(open());
     bed.unwell.set(a, () => new Promise<never>(() => {}));
@@ -148,7 +148,7 @@ describe.each(policies)('%s', (policy, row) => {
     }
   });
 
-  test('waitForReady: calls outlast a time without a server', async () => {
+  test('waitForReady: calls survive a time without a server', async () => {
     const channel = open({ backoffMs: 1, backoffMaxMs: 1 });
     const answer = fetch(channel, { waitForReady: true });
     await until(() => bed.dialled.length > 6);

@@ -93,7 +93,7 @@ describe.each(policies)('%s', (policy, row) => {
     expect(await answering(channel)).toBe(all);
   });
 
-  test('weights change: so do the shares of policies that go by them', async () => {
+  test('weights change, and so do the shares of policies that use weights', async () => {
     bed.start(...addresses);
     const source = new Source(list);
     const channel = await ready(open(source));
@@ -124,7 +124,7 @@ describe.each(policies)('%s', (policy, row) => {
     expect(await answering(channel)).toBe(all);
   });
 
-  test('all servers go and come back: calls that wait are answered', async () => {
+  test('all servers leave and come back, and calls that wait are answered', async () => {
     bed.start(...addresses);
     const channel = await ready(open(new Source(list)));
     for (const each of addresses) await bed.stop(each);

@@ -25,7 +25,7 @@ test('a call that may have been sent is made again only when it is idempotent', 
   expect(may(true)).toEqual([true, true, true]);
 });
 
-test('push-back: ms, never, or nothing', () => {
+test('push-back is a time in ms, never, or absent', () => {
   const error = (value?: string) =>
     new RpcError(Status.UNAVAILABLE, '', {
       trailer: value === undefined ? undefined : new Metadata({ 'retry-pushback-ms': value }),
@@ -62,7 +62,7 @@ test('the budget never exceeds its initial value', () => {
   expect(failures).toBe(5);
 });
 
-test('large answers of losers are given back, that of the winner is not', async () => {
+test('large answers of losing attempts are released, and the answer of the winner is not', async () => {
   const native = new FakeNative();
   const settle: ((response: object) => void)[] = [];
   const call: Repeatable = {

@@ -52,7 +52,7 @@ const fail = (
 const quick = { attemptsMax: 3, backoffMs: 0 } as const;
 
 describe('a call that no handler has seen', () => {
-  test('is made once more when the server turned it away, and only once', async () => {
+  test('is made once more when the server has refused it, and only once', async () => {
     bed.start('a:1', 'b:1');
     const channel = bed.channel(['a:1', 'b:1']);
     const client = createClient(EchoDefinition, channel);
@@ -106,7 +106,7 @@ describe('retry', () => {
     expect(seen.calls).toBe(3);
   });
 
-  test('as often as it was asked to, then the last error', async () => {
+  test('makes at most the requested attempts, and fails with the last error', async () => {
     const { client, seen } = scripted(() => fail());
     expect(await caught(client.behave({}, { retry: quick }))).toMatchObject({ code: Status.UNAVAILABLE });
     expect(seen.calls).toBe(3);
@@ -145,7 +145,7 @@ describe('retry', () => {
     expect(seen.calls).toBe(2);
   });
 
-  test('no pause is begun that goes beyond the deadline', async () => {
+  test('a pause that would exceed the deadline is not begun', async () => {
     const { client, seen } = scripted(() => fail());
     const retry = { attemptsMax: 3, backoffMs: 60_000, backoffMaxMs: 60_000 };
     expect(await caught(client.behave({}, { retry, timeoutMs: 20_000 }))).toMatchObject({
@@ -182,7 +182,7 @@ describe('retry', () => {
     expect(seen.calls).toBe(calls);
   });
 
-  test('header and trailer are those of the attempt that counts', async () => {
+  test('header and trailer are those of the attempt whose result counts', async () => {
     const { client } = scripted((_, context, call) => {
       context.trailer.set('call', String(call));
       return call < 3 ? fail(Status.UNAVAILABLE, new Metadata({ call: String(call) })) : {};
@@ -222,7 +222,7 @@ describe('retry', () => {
 });
 
 describe('hedging', () => {
-  test('the first answer counts, the others are cancelled', async () => {
+  test('the first answer counts, and the other attempts are cancelled', async () => {
     const { client, seen } = scripted((_, context, call) =>
       call === 3
         ? { number: 3 }
@@ -233,13 +233,13 @@ describe('hedging', () => {
     expect(seen.calls).toBeLessThanOrEqual(4);
   });
 
-  test('no second attempt when the first answers in time', async () => {
+  test('makes no second attempt when the first one answers in time', async () => {
     const { client, seen } = scripted(() => ({ number: 1 }));
     await client.behave({}, { hedging: { delayMs: 60_000 } });
     expect(seen.calls).toBe(1);
   });
 
-  test('an error that may pass starts the next one at once, any other ends the call', async () => {
+  test('a temporary error starts the next attempt at once, and any other error ends the call', async () => {
     const { client, seen } = scripted((_, _context, call) =>
       fail(call === 1 ? Status.UNAVAILABLE : Status.NOT_FOUND),
     );
@@ -248,14 +248,14 @@ describe('hedging', () => {
     expect(seen.calls).toBe(2);
   });
 
-  test('when all fail, the last error', async () => {
+  test('fails with the last error when all attempts fail', async () => {
     const { client, seen } = scripted(() => fail());
     const error = await caught(client.behave({}, { hedging: { delayMs: 0, attemptsMax: 3 } }));
     expect(error).toMatchObject({ code: Status.UNAVAILABLE });
     expect(seen.calls).toBe(3);
   });
 
-  test('the server can stop it', async () => {
+  test('the server can stop further attempts', async () => {
     const { client, seen } = scripted(() =>
       fail(Status.UNAVAILABLE, new Metadata({ 'retry-pushback-ms': '-1' })),
     );
@@ -289,7 +289,7 @@ describe('defaults of a client', () => {
     expect((await client.echo({}, { metadata: undefined })).text).toBe('tenant,a role,b');
   });
 
-  test('retry: of a method before that of all, of a call before both', async () => {
+  test('retry: the value for a method overrides the value for all methods, and a call overrides both', async () => {
     const { client, seen } = scripted(() => fail(), {
       '*': { retry: { attemptsMax: 2, backoffMs: 0 } },
       behave: { retry: { attemptsMax: 4, backoffMs: 0 } },
@@ -342,7 +342,7 @@ describe('defaults of a client', () => {
     expect(() => createClient(definition, bed.channel(['a:1']), defaults as never)).toThrow(TypeError);
   });
 
-  test('hedging for all methods is refused where it fits none', () => {
+  test('hedging for all methods is refused when no method allows it', () => {
     const channel = bed.channel(['a:1']);
     expect(() => createClient(EchoDefinition, channel, { '*': { hedging } })).toThrow(
       /\*: it fits none of the methods: hedging/,
@@ -351,7 +351,7 @@ describe('defaults of a client', () => {
     createClient(EchoDefinition, channel, { '*': { hedging }, echo: { idempotent: true } });
   });
 
-  test('streams have neither', () => {
+  test('streams use neither retry nor hedging', () => {
     const channel = bed.channel(['a:1']);
     for (const option of [{ retry: quick }, { hedging }])
       expect(() => createClient(StreamsDefinition, channel, { count: option as never })).toThrow(
@@ -377,7 +377,7 @@ describe('defaults of a client', () => {
     expect(seen.calls).toBe(1);
   });
 
-  test('the way of a method goes before the other one of all', async () => {
+  test('the option for a method overrides the other option for all methods', async () => {
     const { client, seen } = scripted(() => fail(), {
       '*': { hedging: { delayMs: 60_000, attemptsMax: 5 } },
       behave: { retry: quick },

@@ -35,7 +35,7 @@ async function start(address: string): Promise<ServerProcess> {
   return server;
 }
 
-test('a server that is killed and started again, five times: calls wait for it and none hangs', async () => {
+test('when a server is killed and started five times, calls wait for it and none hangs', async () => {
   const path = socketPath();
   closing.push(() => rmSync(path, { force: true }));
   const { client } = open(`unix:${path}`, { backoffMs: 5, backoffMaxMs: 50 });
@@ -121,14 +121,14 @@ describe.each(ways)(
       return failed;
     }
 
-    test('by default calls fail at once without a server; only those under way may have been sent', async () => {
+    test('by default calls fail at once without a server; only calls in flight may have been sent', async () => {
       const failed = await restarted({});
       expect(failed.no).toBeGreaterThan(0);
       expect(failed.maybe).toBeLessThanOrEqual(lost ? callers : 0);
       expect(failed.yes).toBe(0);
     });
 
-    test('with waitForReady none fails but those that were on their way', async () => {
+    test('with waitForReady only calls in flight fail', async () => {
       const { maybe, ...others } = await restarted({ waitForReady: true, timeoutMs: 60_000 });
       expect(others).toEqual({ no: 0, yes: 0 });
       expect(maybe).toBeLessThanOrEqual(lost ? callers : 0);
@@ -136,7 +136,7 @@ describe.each(ways)(
   },
 );
 
-test('something that accepts and never answers costs one attempt; the channel finds the server that comes after it', async () => {
+test('a listener that accepts and never answers costs one attempt, and the channel finds the next server', async () => {
   const sockets: Socket[] = [];
   const deaf = listenOnly((socket) => void sockets.push(socket));
   await new Promise<void>((resolve) => deaf.listen(0, '127.0.0.1', resolve));
@@ -152,7 +152,7 @@ test('something that accepts and never answers costs one attempt; the channel fi
   expect(channel.state).toBe('ready');
 });
 
-test('a process that is stopped: attempts end, and go on when it does', async () => {
+test('while a process is stopped, attempts end; they succeed when it continues', async () => {
   const server = await start('127.0.0.1:0');
   server.child.kill('SIGSTOP');
   const { client } = open(server.address, { connectTimeoutMs: 100, backoffMs: 5, backoffMaxMs: 20 });
@@ -162,7 +162,7 @@ test('a process that is stopped: attempts end, and go on when it does', async ()
   expect((await patient).number).toBe(4);
 });
 
-test('one of two servers is killed: calls go to the other, and later to both again', async () => {
+test('when one of two servers is killed, calls go to the other one, and later to both again', async () => {
   const paths = [socketPath(), socketPath()];
   closing.push(() => {
     for (const path of paths) rmSync(path, { force: true });

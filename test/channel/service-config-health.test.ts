@@ -95,7 +95,7 @@ describe('a channel', () => {
   }
   const warned = (): string[] => lines.filter((line) => line.startsWith('service configuration'));
 
-  test('ejects for the time that the configuration says', async () => {
+  test('ejects for the configured time', async () => {
     const { client, states } = await open({ serviceConfig: detecting({ baseEjectionTime: '0.05s' }) });
     bed.unwell.set('a:1', () => Promise.reject(new RpcError(Status.INTERNAL, 'unwell')));
     for (let bad = 0; bad < 5; ) await client.fetch({}).catch(() => ++bad);
@@ -105,7 +105,7 @@ describe('a channel', () => {
     expect(warned()).toEqual([]);
   });
 
-  test('goes by the health of the service that the configuration names', async () => {
+  test('uses the health of the service that the configuration names', async () => {
     const health = addHealth(bed.at('a:1').server);
     addHealth(bed.at('b:1').server).setStatus('a.B', 'SERVING');
     health.setStatus('a.B', 'NOT_SERVING');
@@ -117,7 +117,7 @@ describe('a channel', () => {
     expect(warned()).toEqual([]);
   });
 
-  test('goes by the service that the application names, whatever the configuration says', async () => {
+  test('uses the service that the application names, whatever the configuration has', async () => {
     const health = addHealth(bed.at('a:1').server);
     health.setStatus('a.B', 'NOT_SERVING');
     health.setStatus('a.C', 'SERVING');
@@ -129,7 +129,7 @@ describe('a channel', () => {
     expect([...who].sort()).toEqual(['a:1', 'b:1']);
   });
 
-  test('without a health check warns once, and works', async () => {
+  test('without a health check warns once, and continues to work', async () => {
     const { client } = await open({ serviceConfig: { healthCheckConfig: { serviceName: 'a.B' } } });
     await client.fetch({});
     expect(warned()).toEqual([
@@ -142,7 +142,7 @@ describe('a channel', () => {
     expect(warned()).toEqual([expect.stringMatching(/failurePercentageEjection has no effect/)]);
   });
 
-  test('with the option outlierDetection the configuration does not count', async () => {
+  test('ignores the configuration when the option outlierDetection is given', async () => {
     const { client, states } = await open({
       serviceConfig: detecting({ baseEjectionTime: '0.001s' }),
       outlierDetection: { ejectionMs: 300_000 },

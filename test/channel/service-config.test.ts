@@ -28,8 +28,8 @@ const retryPolicy = {
   retryableStatusCodes: ['UNAVAILABLE', 8, 'aborted'],
 };
 
-describe('what is read', () => {
-  test('the most specific entry of a method counts, alone', () => {
+describe('reading the configuration', () => {
+  test('only the most specific entry of a method is used', () => {
     const config = checkedServiceConfig({
       methodConfig: [
         { name: [{}], timeout: '9s', waitForReady: true },
@@ -43,7 +43,7 @@ describe('what is read', () => {
     expect(settingsOf(config, 'a.D/Get')).toEqual({ timeoutMs: 9000, waitForReady: true });
   });
 
-  test('retries, hedging and their limits', () => {
+  test('retries and hedging have limits', () => {
     const read = (entry: object) =>
       settingsOf(checkedServiceConfig({ methodConfig: [{ name: all, ...entry }] }), 'a/b');
     expect(read({ retryPolicy })).toEqual({
@@ -178,7 +178,7 @@ describe('a channel', () => {
     });
   });
 
-  test('retries as the policy says, and not what the application has forbidden', async () => {
+  test('retries as the policy requires, but not what the application has forbidden', async () => {
     bed.start('a:1');
     const retry = { ...retryPolicy, maxAttempts: 3, initialBackoff: '0.001s', maxBackoff: '0.001s' };
     const channel = open({ methodConfig: [{ name: all, retryPolicy: retry }] });
@@ -240,7 +240,7 @@ describe('a channel', () => {
     expect(budget.allows).toBe(true);
   });
 
-  test('what the application says of the policy counts', async () => {
+  test('prefers the policy that the application gives', async () => {
     bed.start('a:1', 'b:1');
     const serviceConfig = { loadBalancingConfig: [{ round_robin: {} }] };
     const channel = bed.channel(['a:1', 'b:1'], { serviceConfig, loadBalancing: 'pick-first' });
@@ -248,7 +248,7 @@ describe('a channel', () => {
     expect(bed.dialled).toEqual(['a:1']);
   });
 
-  test('a wrong configuration is an error of createChannel', () => {
+  test('reports a wrong configuration as an error of createChannel', () => {
     expect(() => open({ methodConfig: [{ name: all, timeout: '5' }] } as unknown as ServiceConfig)).toThrow(
       /timeout/,
     );
@@ -258,7 +258,7 @@ describe('a channel', () => {
     expect(() => bed.channel(['a:1'], { serviceConfig: path })).toThrow(SyntaxError);
   });
 
-  test('a file that changes, is replaced, is broken and comes back', () => {
+  test('follows a file that changes, is replaced, becomes invalid and valid again', () => {
     const path = join(folder, 'config.json');
     writeFileSync(path, 'one');
     const texts: string[] = [];

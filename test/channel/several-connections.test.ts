@@ -38,7 +38,7 @@ describe('connectionsPerAddress', () => {
     await Promise.all(calls);
   });
 
-  test('windows of all of them are used before calls wait, and a lost one comes back', async () => {
+  test('windows of all connections are used before calls wait, and a lost connection comes back', async () => {
     bed.start('a:1', 'b:1');
     const channel = bed.channel(['a:1', 'b:1'], { connectionsPerAddress: 2, inflightMax: 1, backoffMs: 1 });
     await channel.ready();
@@ -53,7 +53,7 @@ describe('connectionsPerAddress', () => {
     await until(() => sessions() === 4);
   });
 
-  test('an address that leaves takes all of its connections along', async () => {
+  test('when an address leaves, all of its connections close', async () => {
     bed.start('a:1', 'b:1');
     let push: (servers: string[]) => void = () => undefined;
     const channel = bed.channel(
@@ -87,7 +87,7 @@ describe('zone and subset', () => {
     zone: i < 2 ? 'x' : 'y',
   }));
 
-  test('a channel stays in its zone until too little of it is left', async () => {
+  test('a channel stays in its zone until too few servers of the zone are left', async () => {
     bed.start(...addresses.map(({ address }) => address));
     const channel = bed.channel(addresses, { zone: 'x', backoffMs: 100_000, backoffMaxMs: 100_000 });
     await channel.ready();
@@ -102,7 +102,7 @@ describe('zone and subset', () => {
     expect(await answered(channel, 20)).toBe('cd');
   });
 
-  test('a channel connects to its subset alone, which is the same for the same id', async () => {
+  test('a channel connects only to its subset, which is the same for the same id', async () => {
     bed.start(...addresses.map(({ address }) => address));
     const open = async (clientId: string): Promise<string> => {
       const channel = bed.channel(addresses, { subset: { size: 2, clientId }, connectTimeoutMs: 60_000 });
@@ -138,7 +138,7 @@ describe('health checks', () => {
     return { channel, health };
   }
 
-  test('a server that says NOT_SERVING gets no calls, until it says SERVING', async () => {
+  test('a server that reports NOT_SERVING gets no calls until it reports SERVING', async () => {
     const { channel, health } = await open('a:1', 'b:1');
     health.get('a:1')!.setStatus('', 'NOT_SERVING');
     await until(() => channel.addresses[0]!.state === 'unhealthy');
@@ -149,7 +149,7 @@ describe('health checks', () => {
     expect(bed.dialled).toHaveLength(2);
   });
 
-  test('when none serves, calls fail with that, and those that wait for a server wait', async () => {
+  test('when no server serves, calls fail with that reason, and calls with waitForReady wait', async () => {
     const { channel, health } = await open('a:1');
     health.get('a:1')!.setStatus('', 'NOT_SERVING');
     await until(() => channel.state === 'failing');
@@ -162,19 +162,19 @@ describe('health checks', () => {
     expect((await waiting).text).toBe('a:1');
   });
 
-  test('a server without a health service serves', async () => {
+  test('a server without a health service counts as serving', async () => {
     bed.start('a:1');
     const channel = bed.channel(['a:1'], { healthCheck: healthCheck('test.echo.Echo') });
     expect(await answered(channel)).toBe('a');
   });
 
-  test('a server that drains is left, and its watch does not hold it up', async () => {
+  test('a server that drains is left, and the watch of its health does not delay it', async () => {
     const { channel } = await open('a:1', 'b:1');
     await bed.stop('a:1', 100_000);
     expect(await answered(channel)).toBe('b');
   });
 
-  test('after a connection is lost, the next one is asked again', async () => {
+  test('after a connection is lost, the health of the next one is requested', async () => {
     const { channel } = await open('a:1', 'b:1');
     bed.far('a:1').destroy();
     await until(() => channel.addresses[0]!.state !== 'ready');
@@ -183,7 +183,7 @@ describe('health checks', () => {
     expect(await answered(channel)).toBe('ab');
   });
 
-  test('anything else than a health check is refused', () => {
+  test('a value that is not a health check is refused', () => {
     expect(() => bed.channel(['a:1'], { healthCheck: {} as never })).toThrow(/give what healthCheck\(\)/);
   });
 });

@@ -72,7 +72,7 @@ async function answered(channel: Channel): Promise<string> {
   return [...who].sort().join('');
 }
 
-test('a pushed list is taken over at once, and the resolver is not asked', async () => {
+test('a pushed list is used at once, and the resolver is not asked', async () => {
   bed.start(a, b, c);
   const source = new Source(a);
   const channel = await connected(source);
@@ -159,7 +159,7 @@ test('while a failed source is asked again, pauses grow to backoffMaxMs', async 
   expect(source.asked - asked).toBeLessThanOrEqual(13);
 });
 
-test('servers that restart while the source is away are found again', async () => {
+test('servers that restart while the source is unavailable are found again', async () => {
   bed.start(a, b);
   const source = new Source(a, b);
   const channel = await connected(source);
@@ -176,7 +176,7 @@ test('servers that restart while the source is away are found again', async () =
   expect('ab').toContain((await call).text[0]);
 });
 
-test('a pushed list wins over an answer that was under way', async () => {
+test('a pushed list replaces an answer that was still awaited', async () => {
   bed.start(a, b);
   const source = new Source(a);
   let late!: (list: List) => void;
@@ -191,7 +191,7 @@ test('a pushed list wins over an answer that was under way', async () => {
   expect(known(channel)).toBe('b');
 });
 
-test('a resolver that pushes while it begins to watch', async () => {
+test('a resolver may push while it begins to watch', async () => {
   bed.start(a);
   const watch = (onChange: (servers?: List) => void): (() => void) => {
     onChange([a]);
@@ -215,7 +215,7 @@ test('without any list calls fail with the reason of the source', async () => {
   expect(error).toMatchObject({ code: Status.UNAVAILABLE, message: /the resolver gave no address/ });
 });
 
-test('pushes after the channel was closed change nothing', async () => {
+test('pushes after the channel was closed have no effect', async () => {
   bed.start(a);
   const source = new Source(a);
   const channel = await connected(source);

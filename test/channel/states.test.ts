@@ -19,7 +19,7 @@ afterEach(() => bed.close());
 const longMs = 600_000;
 
 describe('states', () => {
-  test('idle, connecting, ready, idle when the server leaves, closed; each with an event', async () => {
+  test('are idle, connecting, ready, idle when the server leaves, and closed, each with an event', async () => {
     bed.start('a');
     const channel = bed.channel(['a']);
     const seen: ChannelState[] = [channel.state];
@@ -32,7 +32,7 @@ describe('states', () => {
     expect(seen).toEqual(['idle', 'connecting', 'ready', 'idle', 'closed']);
   });
 
-  test('failing comes with the error, and ends with the pause', async () => {
+  test('failing begins with the error, and ends with the pause', async () => {
     const channel = bed.channel(['a'], { backoffMs: 1 });
     const failures: (RpcError | undefined)[] = [];
     channel.on('state', (state, error) => state === 'failing' && failures.push(error));
@@ -64,7 +64,7 @@ describe('states', () => {
   });
 });
 
-test('closed in the turn of its first call, a channel does not connect and does not wait for an answer', async () => {
+test('a channel that is closed in the turn of its first call neither connects nor waits for an answer', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   try {
     bed.mute.add('a');
@@ -79,7 +79,7 @@ test('closed in the turn of its first call, a channel does not connect and does 
 });
 
 describe('while a channel is failing', () => {
-  test('calls fail at once, unsent, with the error of the last attempt, and make no other', async () => {
+  test('calls fail at once, unsent, with the error of the last attempt, and cause no other attempt', async () => {
     const channel = bed.channel(['a'], { backoffMs: longMs });
     const client = createClient(EchoDefinition, channel);
     const first = await caught(client.echo({}));
@@ -95,7 +95,7 @@ describe('while a channel is failing', () => {
     expect(bed.dialled).toEqual(['a']);
   });
 
-  test('ready() makes an attempt all the same', async () => {
+  test('ready() makes an attempt nevertheless', async () => {
     const channel = bed.channel(['a'], { backoffMs: longMs });
     await caught(channel.ready());
     bed.start('a');
@@ -115,7 +115,7 @@ describe('while a channel is failing', () => {
 });
 
 describe('waitForReady', () => {
-  test('a call waits through attempts that fail, others do not', async () => {
+  test('a call with the option waits through failed attempts, and other calls fail', async () => {
     const channel = bed.channel(['a'], { backoffMs: 1, backoffMaxMs: 2 });
     const client = createClient(EchoDefinition, channel);
     const patient = client.echo({ number: 7 }, { waitForReady: true });
@@ -125,7 +125,7 @@ describe('waitForReady', () => {
     expect((await patient).number).toBe(7);
   });
 
-  test('until its deadline or its signal', async () => {
+  test('a call waits until its deadline or its signal', async () => {
     const channel = bed.channel(['a'], { backoffMs: 1, backoffMaxMs: 2 });
     const client = createClient(EchoDefinition, channel, { '*': { waitForReady: true } });
     const controller = new AbortController();
@@ -140,7 +140,7 @@ describe('waitForReady', () => {
     expect(await given).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
   });
 
-  test('of a call goes before that of its client; anything but true and false is refused', async () => {
+  test('the value of a call overrides the value of its client, and only true and false are accepted', async () => {
     const channel = bed.channel(['a'], { backoffMs: longMs });
     const client = createClient(EchoDefinition, channel, { echo: { waitForReady: true } });
     expect(await caught(client.echo({}, { waitForReady: false }))).toMatchObject({
@@ -152,7 +152,7 @@ describe('waitForReady', () => {
     );
   });
 
-  test('its end with the channel', async () => {
+  test('a waiting call ends with the channel', async () => {
     const channel = bed.channel(['a'], { backoffMs: longMs });
     const call = caught(createClient(EchoDefinition, channel).echo({}, { waitForReady: true }));
     await until(() => channel.state === 'failing');
@@ -162,7 +162,7 @@ describe('waitForReady', () => {
 });
 
 describe('ready()', () => {
-  test('says what failed last when its time is over', async () => {
+  test('rejects with the last failure when its time is over', async () => {
     const channel = bed.channel(['a'], { backoffMs: 1, backoffMaxMs: 5 });
     const error = await caught(channel.ready({ timeoutMs: 500 }));
     expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
@@ -170,7 +170,7 @@ describe('ready()', () => {
     expect(bed.dialled.length).toBeGreaterThan(1);
   });
 
-  test('an attempt that never ends does not hold it up', async () => {
+  test('is not delayed by an attempt that never ends', async () => {
     bed.mute.add('a');
     const channel = bed.channel(['a']);
     const error = await caught(channel.ready({ timeoutMs: 10 }));
@@ -218,7 +218,7 @@ describe('after a silence', () => {
     expect(bed.dialled).toEqual(['a']);
   });
 
-  test('and replaced when it shows no sign of life: the call uses a new one', async () => {
+  test('a connection without a sign of life is replaced, and the call uses the new one', async () => {
     const { client, seen } = await silent({ verifyAfterMs: 500 });
     bed.far('a').pause();
     const call = client.echo({ number: 3 });
@@ -231,7 +231,7 @@ describe('after a silence', () => {
     expect(bed.dialled).toEqual(['a', 'a']);
   });
 
-  test('not sooner than it was asked for', async () => {
+  test('the connection is not tried before the requested time', async () => {
     const { client, seen } = await silent({ verifyAfterMs: 2000 });
     await client.echo({});
     expect(seen).toEqual([]);

@@ -65,7 +65,7 @@ describe('a server that gets no `ready`', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
   afterEach(() => void vi.useRealTimers());
 
-  test('refuses no client whose request has run, whatever arrives in its place', async () => {
+  test('refuses no client whose request has run, whatever frame arrives instead', async () => {
     const held = new Held({});
     const ended = createClient(EchoDefinition, held.channel).behave({ text: 'hang' });
     await until(() => held.log.started === 1);
@@ -75,7 +75,7 @@ describe('a server that gets no `ready`', () => {
     await held.close();
   });
 
-  test('runs nothing of a connection that it has refused: the call runs once, on the next one', async () => {
+  test('runs no call of a connection that it has refused, and the call runs once, on the next connection', async () => {
     const held = new Held({ handshakeTimeoutMs: 100 });
     await held.channel.ready();
     // The call is sent. The server's time limit for the handshake passes before the server has read anything.
@@ -86,7 +86,7 @@ describe('a server that gets no `ready`', () => {
   });
 });
 
-describe('a refusal behind the handshake', () => {
+describe('a server that refuses a connection after its handshake', () => {
   let bed: Bed;
   beforeEach(() => {
     bed = new Bed();
@@ -98,7 +98,7 @@ describe('a refusal behind the handshake', () => {
   const refusal = encodeFrame({ type: 'refusal', code: Status.RESOURCE_EXHAUSTED, message });
   const bye = encodeFrame({ type: 'bye', reason: message });
 
-  test('has a call with `waitForReady` made again as often as that comes, with a pause from the second time on', async () => {
+  test('makes the client repeat a call with `waitForReady` each time, with a pause from the second time on', async () => {
     const channel = bed.channel(['one'], { backoffMs: 1 });
     const client = createClient(EchoDefinition, channel, { '*': { waitForReady: true } });
     await channel.ready();
@@ -115,7 +115,7 @@ describe('a refusal behind the handshake', () => {
     expect(await ended).toMatchObject({ code: Status.UNAVAILABLE });
   });
 
-  test('has a stream with `waitForReady` made again as often as that comes', async () => {
+  test('makes the client repeat a stream with `waitForReady` each time', async () => {
     const channel = bed.channel(['one'], { backoffMs: 1 });
     const client = createClient(StreamsDefinition, channel, { '*': { waitForReady: true } });
     let started = 0;
@@ -133,7 +133,7 @@ describe('a refusal behind the handshake', () => {
     expect(await next).toMatchObject({ value: { number: 7 } });
   });
 
-  test('has a call made once more that does not wait for a connection', async () => {
+  test('makes the client repeat once a call without `waitForReady`', async () => {
     const channel = bed.channel(['one']);
     const client = createClient(EchoDefinition, channel);
     await channel.ready();
@@ -142,14 +142,14 @@ describe('a refusal behind the handshake', () => {
     bed.far('one').write(refusal);
     await until(() => bed.at('one').log.started === 2);
     expect(bed.dialled).toHaveLength(2);
-    // The server has now run the call of this test twice, which is once too often. It is repeated only once.
+    // The client has repeated the call once, so the server has run it twice. A second refusal is final.
     bed.far('one').write(refusal);
     const error = await caught(ended);
     expect([error.code, error.processed]).toEqual([Status.UNAVAILABLE, 'no']);
     expect(error.message).toContain(message);
   });
 
-  test('has its call made on another connection of the channel, which is at rest', async () => {
+  test('makes the client repeat the call on another idle connection of the channel', async () => {
     bed.start('two');
     const channel = bed.channel(['one', 'two']);
     await channel.ready();
@@ -163,7 +163,7 @@ describe('a refusal behind the handshake', () => {
     expect(bed.at('one').log.started).toBe(1);
   });
 
-  test('has a stream with one request made once more', async () => {
+  test('makes the client repeat a stream with one request once', async () => {
     const held = new Held({});
     const client = createClient(StreamsDefinition, held.channel);
     const all = (async () => {
@@ -177,7 +177,7 @@ describe('a refusal behind the handshake', () => {
     await held.close();
   });
 
-  test('a `bye` is no rejection', async () => {
+  test('does not count a `bye` as a refusal', async () => {
     const channel = bed.channel(['one']);
     await channel.ready();
     const ended = createClient(EchoDefinition, channel).behave({ text: 'hang' });

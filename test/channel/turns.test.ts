@@ -26,7 +26,7 @@ describe('turns', () => {
     );
   };
 
-  test('come in order, one for each attempt that is over, however it ended', async () => {
+  test('are given in order, one for each attempt that has ended, whatever its result', async () => {
     const turns = new Turns();
     const log: string[] = [];
     full(turns);
@@ -65,7 +65,7 @@ describe('turns', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test('an attempt waits as long as others connect, and fails when none does', async () => {
+  test('an attempt waits as long as other attempts connect, and fails when none does', async () => {
     const turns = new Turns();
     const log: string[] = [];
     full(turns);
@@ -97,7 +97,7 @@ describe('channels', () => {
     vi.useRealTimers();
   });
 
-  test('that meet an address without an answer leave the others alone, and can be closed', async () => {
+  test('that try an address without an answer do not delay other channels, and can be closed', async () => {
     bed.start('good');
     bed.mute.add('mute');
     const stuck = Array.from({ length: connectingMax + 8 }, () => bed.channel(['mute']));
@@ -111,7 +111,7 @@ describe('channels', () => {
     expect(bed.dialled.filter((address) => address === 'mute')).toHaveLength(connectingMax);
   });
 
-  test('connect all, many more than have a turn at once', async () => {
+  test('all connect, although many more exist than may connect at once', async () => {
     bed.start('good');
     const numbers = Array.from({ length: 5 * connectingMax }, (_, number) => number);
     const answers = await Promise.all(

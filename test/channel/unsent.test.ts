@@ -53,7 +53,7 @@ describe('a call', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  test('that no other session takes over fails as before', async () => {
+  test('that no other session takes over fails as usual', async () => {
     const bed = new ClientBed();
     const promise = bed.call({})!;
     bed.native.deliver({ ...failed, reason: Reason.sessionLost, processed: processed.no });

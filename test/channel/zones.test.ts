@@ -68,13 +68,13 @@ describe('zones', () => {
     expect(nearShare(zones(), all, ready)).toBeCloseTo(share, 1);
   });
 
-  test('within a zone the policy counts, and its weights', () => {
+  test('the policy and its weights apply within a zone', () => {
     const all = [new Server('a:1', 'near', 3), new Server('b:1', 'near', 1), new Server('c:1', 'far', 9)];
     nearShare(zones(), all, all);
     expect(all.map(({ picked }) => picked)).toEqual([15_000, 5_000, 0]);
   });
 
-  test('full windows leave calls to the other zone, in both directions', () => {
+  test('full windows send calls to the other zone, in both directions', () => {
     const all = zoned(1, 1);
     const policy = zones();
     policy.update(all, all);
@@ -86,7 +86,7 @@ describe('zones', () => {
     expect(policy.pick(room, undefined)).toBeUndefined();
   });
 
-  test('calls of a key that leave the zone are always the same ones', () => {
+  test('the same keys leave the zone each time', () => {
     const all = zoned(10, 10);
     const settings = {
       loadBalancing: 'consistent-hash',
@@ -114,7 +114,7 @@ describe('subsets', () => {
   const servers = Array.from({ length: 100 }, (_, i) => new Server(`10.0.0.${i}:5000`, `zone-${i % 4}`));
   const clients = Array.from({ length: 1000 }, (_, i) => `client-${i}`);
 
-  test('10 of 100 servers for 1,000 clients: even, and only the share of a server that leaves moves', () => {
+  test('10 of 100 servers for 1,000 clients are chosen evenly, and only the share of a server that leaves moves', () => {
     const counts = new Map<Server, number>();
     const left = servers.slice(1);
     let moved = 0;
@@ -140,13 +140,13 @@ describe('subsets', () => {
     expect(subset.filter((server) => server.zone === zone)).toHaveLength(near);
   });
 
-  test('a zone fills the subset when the others have too few', () => {
+  test('servers of other zones fill the subset when the own zone has too few', () => {
     const all = [...zoned(10, 2)];
     const subset = subsetOf(all, 'me', 9, 'near');
     expect(subset.filter(({ zone }) => zone === 'near')).toHaveLength(7);
   });
 
-  test('a list that is not longer is used as it is, and so is any list with size 0', () => {
+  test('a list that is not longer than the subset is used unchanged, and so is any list with size 0', () => {
     expect(subsetOf(servers, 'me', 100, '')).toBe(servers);
     expect(subsetOf(servers, 'me', 0, '')).toBe(servers);
   });

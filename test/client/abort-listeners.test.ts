@@ -65,7 +65,7 @@ const kinds: [string, (to: Clients, hangs: boolean, options: CallOptions) => Pro
 ];
 
 describe.each(kinds)('%s', (_, call) => {
-  test('that one signal cancels have one listener, and all are cancelled', async () => {
+  test('that one signal cancels have one listener, and all of them are cancelled', async () => {
     const to = await clients();
     const controller = new AbortController();
     const { signal } = controller;
@@ -76,7 +76,7 @@ describe.each(kinds)('%s', (_, call) => {
     expect(listenersOf(signal)).toBe(0);
   });
 
-  test('that are answered leave none, and one that is not can still be cancelled', async () => {
+  test('that are answered leave no listener, and other calls can still be cancelled', async () => {
     const to = await clients();
     const controller = new AbortController();
     const { signal } = controller;
@@ -131,7 +131,7 @@ describe('a signal of AbortSignal.timeout()', () => {
     return { signal, listened: () => times };
   }
 
-  test('is not listened to by a call that is over at once, also one that is made again', async () => {
+  test('gets no listener for a call that ends at once, not even when the call is repeated', async () => {
     const { signal, listened } = counted(60_000);
     const call = new CallExtras({ signal }, undefined);
     const cancelled: number[] = [];

@@ -38,7 +38,7 @@ afterEach(() => {
   for (const session of made.splice(0)) session.stop();
 });
 
-test('deadlines set in the long turn move, earlier ones do not', () => {
+test('deadlines that were set in the long turn move, and earlier ones do not', () => {
   const session = new Counted();
   const from = deadlines.now;
   newTurn();
@@ -50,7 +50,7 @@ test('deadlines set in the long turn move, earlier ones do not', () => {
   expect(session.of(3, 5, 1, 0)).toEqual([from + 1e6, from + 2e6 + 500, from + 3e6 + 500, 0]);
 });
 
-test('a deadline set twice in the turn moves once, a cleared one stays cleared', () => {
+test('a deadline that is set twice in the turn moves once, and a cleared one stays cleared', () => {
   const session = new Counted();
   const from = deadlines.now;
   newTurn();
@@ -63,7 +63,7 @@ test('a deadline set twice in the turn moves once, a cleared one stays cleared',
   expect(session.of(2, 4)).toEqual([from + 2e6 + 500, 0]);
 });
 
-test('a long turn visits each session that has set a deadline in it once', () => {
+test('after a long turn each session that has set a deadline in it is visited once', () => {
   const sessions = Array.from({ length: 100 }, () => new Counted());
   newTurn();
   for (const session of sessions) session.deadline(0, deadlines.now + 1e6);
@@ -75,7 +75,7 @@ test('a long turn visits each session that has set a deadline in it once', () =>
   expect(sessions.map(({ looks }) => looks)).toEqual(sessions.map((_, index) => (index === 42 ? 1 : 0)));
 });
 
-test('one that is earlier than the first after that has moved does not wait for it', () => {
+test('a deadline before the first one that has moved does not wait for it', () => {
   const rows = [new CallRow(0), new CallRow(1)] as const;
   const passed: CallRow[] = [];
   const session = new CallDeadlines(rows, (row) => {

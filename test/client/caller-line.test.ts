@@ -165,7 +165,7 @@ test.each([
   expectCaller(await errorOf(application), application.name);
 });
 
-test('with Promise.all the stack says which of them it was', async () => {
+test('with Promise.all the stack shows which of the calls it was', async () => {
   expect((await errorOf(amongOthers)).stack).toContain('at async Promise.all (index 1)');
 });
 

@@ -30,7 +30,7 @@ afterEach(() => void vi.restoreAllMocks());
 describe('large messages', () => {
   const large = new Uint8Array(100_000).map((_, i) => i * 7);
 
-  test('leave large values where they are, and are in order plain protobuf', () => {
+  test('leave large values in place, and are plain protobuf when joined', () => {
     const request = { text: 'key', payload: large, number: 5, parts: [large.subarray(1), Uint8Array.of(1)] };
     call(request);
     const [sent] = native.submitted;
@@ -45,7 +45,7 @@ describe('large messages', () => {
     const request = { payload: large, parts: [large.subarray(1)] };
     const keysOf = (): readonly number[] => native.submitted.at(-1)!.keys.filter((key) => key !== 0);
 
-    test('are copied up to the size that the fabric says, and have no key then', () => {
+    test('are copied up to the size that the fabric requires, and then have no key', () => {
       open({ copiedBytes: 201_000 });
       call(request);
       expect(keysOf()).toEqual([copiedMemory, copiedMemory]);
@@ -63,7 +63,7 @@ describe('large messages', () => {
       expect(Buffer.compare(native.submitted[0]!.message, EchoMessage.encode(request))).toBe(0);
     });
 
-    test('are copied the first time where a device would have to register them, and registered when they come again', () => {
+    test('are copied the first time when a device would have to register them, and registered when they are sent again', () => {
       open({ newCopiedBytes: 201_000 });
       const payload = new Uint8Array(100_000);
       call({ payload });
@@ -78,7 +78,7 @@ describe('large messages', () => {
     });
   });
 
-  test('hold their memory until SENT, then give the block back', () => {
+  test('hold their memory until SENT, and then release the block', () => {
     call({ payload: large });
     expect(native.blocks.size).toBe(1);
     native.deliver({ kind: EvKind.settled, call: 0, message: text('ok') });
@@ -93,7 +93,7 @@ describe('large messages', () => {
     expect(native.submitted[0]!.keys).toEqual([0, leasedMemory]);
   });
 
-  test('all of it in the arena: words say where, and the block goes back with the submission', () => {
+  test('a value in a block of the arena is sent by its location, and the block is released with the submission', () => {
     open({ aligned: true });
     const block = native.allocBlock(50_000);
     const payload = new Uint8Array(blockMemory(native, block), 64, 40_000).fill(5);
@@ -106,7 +106,7 @@ describe('large messages', () => {
     expect([...native.blocks.keys()]).toEqual([block]);
   });
 
-  test('refused: the block comes back all the same', () => {
+  test('a call that is refused releases the block, too', () => {
     open({ aligned: true });
     const block = native.allocBlock(50_000);
     native.refuseBulk = Reason.tooLarge;
@@ -114,7 +114,7 @@ describe('large messages', () => {
     expect([...native.blocks.keys()]).toEqual([block]);
   });
 
-  test('are under way although the stack came to its end right behind their submission', async () => {
+  test('calls count as in flight although the stack reached its end right after their submission', async () => {
     const holdsBuffer = vi.spyOn(native, 'holdsBuffer').mockImplementationOnce(() => {
       throw new RangeError('Maximum call stack size exceeded');
     });
@@ -155,7 +155,7 @@ describe('large messages', () => {
     expect(session.inFlight).toBe(0);
   });
 
-  test('of another arena: it is memory like any other', () => {
+  test('memory of another arena is like any other memory', () => {
     open({ aligned: true });
     const other = new FakeNative();
     call({ payload: new Uint8Array(blockMemory(other, other.allocBlock(50_000))) });
@@ -169,7 +169,7 @@ describe('large messages', () => {
     expect(EchoMessage.decode(native.submitted[0]!.message).payload.every((byte) => byte === 3)).toBe(true);
   });
 
-  test('a value in memory that can be resized is copied, so that it may shrink under the call', () => {
+  test('a value in memory that can be resized is copied, so that it may shrink during the call', () => {
     // TypeScript's library of ES2023 does not have this option yet.
     type Resizing = ArrayBuffer & { resize(bytes: number): void };
     const Resizable = ArrayBuffer as unknown as new (bytes: number, options?: object) => Resizing;
@@ -190,7 +190,7 @@ describe('large messages', () => {
     expect(native.blocks.size).toBe(0);
   });
 
-  test('a message that only its bound made look large goes in a slot', () => {
+  test('a message that only looked large by its bound is sent in a slot', () => {
     call({ text: 'x'.repeat(5000) });
     expect(native.submitted[0]).toMatchObject({ bulk: false });
     expect(EchoMessage.decode(native.submitted[0]!.message).text).toHaveLength(5000);
@@ -248,7 +248,7 @@ describe('large messages', () => {
     expect(native.blocks.size).toBe(0);
   });
 
-  test('a response in a block without a large field owns its bytes: the block goes back at once', async () => {
+  test('a response in a block without a large field has its own bytes, and the block is released at once', async () => {
     const promise = call({})!;
     const block = native.allocBlock(100);
     native.deliver({ kind: EvKind.settled, call: 0, message: text('small'), block });
@@ -280,7 +280,7 @@ describe('large messages', () => {
       return { result: await promise.catch((error: unknown) => error), block };
     };
 
-    test('its large value is a view, on 64 bytes', async () => {
+    test('its large value is a view that begins on a multiple of 64 bytes', async () => {
       const { result, block } = await answer(
         alignedOf(whole.subarray(0, head), payload, whole.subarray(head + payload.length)),
       );
@@ -309,7 +309,7 @@ describe('large messages', () => {
     });
   });
 
-  test('a response that does not decode gives its block back', async () => {
+  test('a response that cannot be decoded releases its block', async () => {
     const promise = call({})!;
     const block = native.allocBlock(100);
     native.deliver({ kind: EvKind.settled, call: 0, message: Uint8Array.of(0xff), block });
@@ -371,7 +371,7 @@ describe('large messages', () => {
     await first.catch(() => expect(lease.lend(Promise.resolve())).toBe(true));
   });
 
-  test('into: a lease that was released, or of another fabric, is refused by name', async () => {
+  test('into: a lease that was released, or belongs to another fabric, is refused by name', async () => {
     const block = native.allocBlock(1000);
     const lease = new BlockLease(native, block, native.blockBuffer(block), 0, 1000);
     lease.release();

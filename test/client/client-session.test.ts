@@ -34,13 +34,13 @@ describe('a call', () => {
     expect(sent!.timeoutUs).toBeLessThanOrEqual(1_500_000);
   });
 
-  test('without a limit says 0, with more than 2^32 us the most there is', () => {
+  test('without a limit has 0, and more than 2^32 us become the maximum', () => {
     call({});
     call({}, { timeoutMs: 1e9 });
     expect(native.submitted.map((sent) => sent.timeoutUs)).toEqual([0, 0xffff_ffff]);
   });
 
-  test('resolves with the response, copied out of the receive slab', async () => {
+  test('resolves with the response, copied out of the receive memory', async () => {
     const promise = call({})!;
     native.deliver({
       kind: EvKind.settled,
@@ -53,7 +53,7 @@ describe('a call', () => {
     expect(session.inFlight).toBe(0);
   });
 
-  test('settles by its own event whatever the order', async () => {
+  test('settles by its own event in any order', async () => {
     const promises = [0, 1, 2, 3].map((i) => call({ number: i })!);
     native.deliver(
       { kind: EvKind.settled, call: 2, message: text('two') },
@@ -85,7 +85,7 @@ describe('a call', () => {
     expect(session.inFlight).toBe(0);
   });
 
-  test('a stray response in a block gives the block back', () => {
+  test('a response in a block for an unknown call releases the block', () => {
     const block = native.allocBlock(100);
     native.deliver({ kind: EvKind.settled, call: 3, message: text('x'), block });
     expect(native.blocks.get(block)!.references).toBe(1);
@@ -108,7 +108,7 @@ describe('a call', () => {
     expect(trailers[0]?.get('hint')).toBe('try b');
   });
 
-  test('a status that is none becomes UNKNOWN', async () => {
+  test('an unknown status becomes UNKNOWN', async () => {
     const promise = call({})!;
     native.deliver({ kind: EvKind.settled, call: 0, status: 200, processed: 2 });
     await expect(promise).rejects.toMatchObject({ code: Status.UNKNOWN });
@@ -159,7 +159,7 @@ describe('a call', () => {
 });
 
 describe('slots', () => {
-  test('a full table takes no more, until a call settles', () => {
+  test('a full table accepts no more calls until a call settles', () => {
     open({ inflightMax: 2 });
     call({});
     call({});
@@ -170,7 +170,7 @@ describe('slots', () => {
     expect(native.submitted.map((sent) => sent.call)).toEqual([0, 1, 1]);
   });
 
-  test('without a send slot it takes none, and nothing has happened', () => {
+  test('a session without a send slot accepts no call, and has no side effect', () => {
     open({ slots: 2 });
     native.freeAtFlush = false;
     call({});
@@ -181,7 +181,7 @@ describe('slots', () => {
     expect(call({})).toBeDefined();
   });
 
-  test('sixteen staged submissions are published at once, the rest with the turn', async () => {
+  test('sixteen staged submissions are published at once, and the rest at the end of the turn', async () => {
     open({ inflightMax: 20 });
     const none = (): void => undefined;
     for (let i = 0; i < 20; ++i) session.start(echo, {}, 0, undefined, none);
@@ -193,7 +193,7 @@ describe('slots', () => {
 });
 
 describe('giving up', () => {
-  test('a signal cancels once, and the promise waits for the event', async () => {
+  test('a signal cancels the call once, and the promise waits for the event', async () => {
     const controller = new AbortController();
     const promise = call({}, { extras: extras({ signal: controller.signal }) })!;
     controller.abort(new Error('changed my mind'));
@@ -217,7 +217,7 @@ describe('giving up', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  test('a signal that fires after the end cancels no call, least of all the next one in that slot', async () => {
+  test('a signal that fires after the end cancels no call, not even the next call in that slot', async () => {
     const controller = new AbortController();
     const promise = call({}, { extras: extras({ signal: controller.signal }) })!;
     native.deliver({ kind: EvKind.settled, call: 0, message: text('x') });
@@ -227,7 +227,7 @@ describe('giving up', () => {
     expect(native.cancels).toHaveLength(0);
   });
 
-  test('publishes a call that is only staged before it cancels it', () => {
+  test('a call that is only staged is published before it is cancelled', () => {
     const controller = new AbortController();
     const none = (): void => undefined;
     session.start(echo, {}, 0, extras({ signal: controller.signal }), none);
@@ -236,7 +236,7 @@ describe('giving up', () => {
     expect(native.cancels).toHaveLength(1);
   });
 
-  test('a deadline cancels with its own reason; a signal after it does nothing more', async () => {
+  test('a deadline cancels with its own reason, and a later signal has no effect', async () => {
     const controller = new AbortController();
     const promise = call({}, { timeoutMs: 5000, extras: extras({ signal: controller.signal }) })!;
     const startMs = deadlines.now;

@@ -10,7 +10,7 @@ import { openPair } from '../runtime/pair.ts';
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-test('the answer of the last call is given back when it is collected', async () => {
+test('the answer of the last call is released when it is collected', async () => {
   const pair = await openPair('shm', (server) =>
     server.add(EchoDefinition, echoHandlers({ started: 0, aborted: [] })),
   );

@@ -76,7 +76,7 @@ test.each(['tcp', 'shm'] as const)('calls and streams over %s', async (fabric) =
   }
 });
 
-test('a client says in its bye why its session has failed', async () => {
+test('a client gives the reason of a failed session in its bye', async () => {
   let link: ClientLink | undefined;
   const { get } = Object.getOwnPropertyDescriptor(ClientLink.prototype, 'streams')!;
   vi.spyOn(ClientLink.prototype, 'streams', 'get').mockImplementation(function (this: ClientLink) {
@@ -108,7 +108,7 @@ describe('the end of a session', () => {
     ({ native, session } = bed);
   });
 
-  test('waits for the reason that the server sends, in the order of events', async () => {
+  test('waits for the reason that the server sends, and keeps the order of events', async () => {
     native.endedThere = true;
     let say: (said: string | undefined) => void = () => undefined;
     bed.words = new Promise((resolve) => {
@@ -128,7 +128,7 @@ describe('the end of a session', () => {
     expect(bed.allSettledOnce).toBe(true);
   });
 
-  test('has the reason of the server if that arrives in time, otherwise what this side has seen', async () => {
+  test('has the reason of the server if it arrives in time, otherwise the reason of this side', async () => {
     native.endedThere = true;
     bed.words = Promise.resolve(undefined);
     native.sessionErrorText = 'the queue pair is gone';
@@ -144,7 +144,7 @@ describe('the end of a session', () => {
     await expect(promise).rejects.toMatchObject({ code: Status.UNAVAILABLE });
   });
 
-  test('of a connection that the server has refused: none of its calls has run', async () => {
+  test('of a connection that the server has refused means that none of its calls has run', async () => {
     native.endedThere = true;
     let say: (said: string | undefined) => void = () => undefined;
     bed.words = new Promise((resolve) => {

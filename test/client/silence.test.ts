@@ -49,7 +49,7 @@ describe('a silence', () => {
     expect(silences(times)).toEqual(expected);
   });
 
-  test('counts calls that the server may have run, of a session that brings nothing', () => {
+  test('counts calls that the server may have run, in a session that receives nothing', () => {
     const bed = new ClientBed();
     bed.session.silence.limitMs = 5000;
     // The values are those of the event: 0 means no, 1 means maybe.
@@ -95,7 +95,7 @@ describe('a silent connection', () => {
     expect([bed.dialled.length, first.draining]).toEqual([1, false]);
   });
 
-  test('is left when it does not; a call that is under way stays on it', async () => {
+  test('is left when its server does not answer a ping, and a call in flight stays on it', async () => {
     const client = createClient(EchoDefinition, bed.channel(['a:1']));
     await client.fetch({});
     const first = link!;

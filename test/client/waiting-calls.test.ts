@@ -73,7 +73,7 @@ describe('deadlines of calls that wait', () => {
     expect([failed, queue.size, timers()]).toEqual([[1, 3, 0, 2], 0, 0]);
   });
 
-  test('thousands in order are not all looked at for each that passes', () => {
+  test('when thousands are in order, not all are checked for each one that passes', () => {
     const { queue, startMs, failed } = waiting(...Array.from({ length: 3000 }, (_, i) => 100 + 10 * i));
     let looks = 0;
     for (let call = queue.head; call !== undefined; call = call.next as WaitingCall | undefined) {
@@ -101,7 +101,7 @@ describe('deadlines of calls that wait', () => {
     expect(failed).toEqual([1, 0]);
   });
 
-  test('deadlines of calls that have been sent end nothing', () => {
+  test('of calls that have been sent have no effect', () => {
     const { queue, startMs, failed } = waiting(100, 200);
     queue.startAll(({ request }) => request === 0);
     deadlines.run(startMs + 150);

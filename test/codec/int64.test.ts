@@ -177,7 +177,7 @@ describe('a value that a number cannot represent', () => {
   test.each(fields)('is an error when field %s is decoded, which names the field', (name, message) => {
     const bytes = asBigint.Wide.encode({ needed: 0n, ...message } as never);
     expect(() => asNumber.Wide.decode(bytes)).toThrow(
-      // The name appears once, because the containing message is part of it.
+      // The error contains the name of the field once, with the name of its message.
       new RegExp(
         `^t\\.wide\\.Wide\\.${name}: -?\\d+ does not fit a number: .*bigint or string .*\\(at byte \\d+\\)$`,
       ),

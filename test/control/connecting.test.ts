@@ -73,7 +73,7 @@ async function ended(...ends: Promise<void>[]): Promise<void> {
 afterEach(() => ended(channel.close(), server.shutdown({ graceMs: 0 })));
 
 describe('a session', () => {
-  test('is connected when native code says so, not before', async () => {
+  test('is connected when native code reports it, not before', async () => {
     const ready = open(['shm']);
     const { client } = await connecting('shm');
     for (let i = 0; i < 10; ++i) await turn();
@@ -91,7 +91,7 @@ describe('a session', () => {
     expect(server.sessions[0]).toMatchObject({ fabric: 'shm', peer: /^client \(pid \d+\)$/ });
   });
 
-  test('that cannot be connected makes room for the next fabric, and one line on each side says why', async () => {
+  test('that cannot be connected leads to the next fabric, and one line on each side has the reason', async () => {
     const ready = open(['verbs', 'shm']);
     const first = await connecting('verbs');
     native('verbs').sessionErrorText = 'cannot connect: nobody answers';
@@ -110,7 +110,7 @@ describe('a session', () => {
     expect(server.sessionCount).toBe(1);
   });
 
-  test('that cannot be connected, and no other fabric: the error says why', async () => {
+  test('that cannot be connected, without another fabric, causes an error with the reason', async () => {
     const ready = open(['verbs']);
     const { client } = await connecting('verbs');
     native('verbs').sessionErrorText = 'cannot connect: nobody answers';
@@ -125,7 +125,7 @@ describe('a session', () => {
     expect(serverLines.join()).toMatch(/no fabric in common connects \(verbs: .+nobody answers\)/);
   });
 
-  test('that the server refuses during the attempt: the error is the refusal', async () => {
+  test('that the server refuses during the attempt causes an error with that refusal', async () => {
     const ready = open(['verbs']);
     const { client } = await connecting('verbs');
     // A server with too many sessions behaves in this way: the queue pair ends together with the connection.
@@ -139,7 +139,7 @@ describe('a session', () => {
     });
   });
 
-  test('that never comes up ends with the attempt', async () => {
+  test('that never connects ends with the attempt', async () => {
     const ready = open(['verbs', 'shm'], { connectTimeoutMs: 50 });
     const { client } = await connecting('verbs');
     await expect(ready).rejects.toThrow(/option connectTimeoutMs of the channel/);
@@ -147,7 +147,7 @@ describe('a session', () => {
     await until(() => native('verbs').closes.length === 2);
   });
 
-  test('that is lost on the server before the client is ready: the client learns it', async () => {
+  test('that is lost on the server before the client is ready ends at the client, too', async () => {
     const ready = open(['shm']);
     const sessions = await connecting('shm');
     native('shm').deliver(down(sessions.server));
@@ -158,7 +158,7 @@ describe('a session', () => {
     await until(() => channel.state === 'idle');
   });
 
-  test('that comes up and is lost in one batch is lost, not forgotten', async () => {
+  test('that is connected and lost in one batch counts as lost', async () => {
     const ready = open(['shm']);
     const { client } = await connecting('shm');
     native('shm').deliver(up(client), down(client));
@@ -166,7 +166,7 @@ describe('a session', () => {
     await until(() => channel.state === 'idle');
   });
 
-  test('that cannot be connected: calls that wait for it fail unsent', async () => {
+  test('that cannot be connected fails the calls that wait for it, unsent', async () => {
     void open(['verbs']);
     const call = createClient(EchoDefinition, channel).echo({});
     const { client } = await connecting('verbs');

@@ -48,15 +48,15 @@ async function pair(serverOptions: ServerOptions, channelOptions: ChannelOptions
   return channel;
 }
 
-describe('what may be used', () => {
+describe('the allowed fabrics', () => {
   const plan = (options: FabricOptions): FabricPlan =>
     fabricPlan(options, checkedOptions('test', options, fabricRules), undefined);
 
-  test('is found out when nothing is said', () => {
+  test('are detected when none are configured', () => {
     expect(plan({})).toMatchObject({ names: ['shm', 'shm-fd', 'verbs', 'tcp'], auto: true, isolated: false });
   });
 
-  test('is set by the environment unless an option sets it', () => {
+  test('are set by the environment unless an option sets them', () => {
     vi.stubEnv('RDMA_RPC_FABRIC', 'verbs,shm');
     vi.stubEnv('RDMA_RPC_DEVICE', 'mlx5_1');
     vi.stubEnv('RDMA_RPC_PORT', '2');
@@ -125,8 +125,8 @@ describe('what may be used', () => {
   });
 });
 
-describe('what is said', () => {
-  test('one line on each side, with why not the other fabric', async () => {
+describe('the log about fabrics', () => {
+  test('has one line on each side, with the reason against the other fabrics', async () => {
     const lines: string[] = [];
     const log = (line: string) => void lines.push(line);
     const channel = await pair({ log }, { log });
@@ -135,7 +135,7 @@ describe('what is said', () => {
     for (const line of lines) expect(line).toMatch(/: fabric shm \(window\) chosen; verbs: .+/);
   });
 
-  test('about a device that is named and not there: the error, on the side that lacks it', async () => {
+  test('names a device that does not exist, on the side that lacks it', async () => {
     const verbs = { device: 'nobodys0' };
     server = createServer({ fabric: 'verbs', verbs });
     await expect(server.listen('127.0.0.1:0')).rejects.toThrow(/verbs is off: /);
@@ -146,14 +146,14 @@ describe('what is said', () => {
     });
   });
 
-  test('about a fabric that the server does not offer', async () => {
+  test('names a fabric that the server does not offer', async () => {
     const channel = await pair({ fabric: 'shm' }, { fabric: 'verbs' });
     await expect(channel.ready()).rejects.toThrow(
       /no fabric in common \(verbs: the server does not offer it\)/,
     );
   });
 
-  test('a list goes on with the next', async () => {
+  test('shows that the next fabric of a list is tried', async () => {
     const lines: string[] = [];
     const fabric = ['verbs', 'shm'] as const;
     const verbs = { device: 'nobodys0' };
@@ -174,7 +174,7 @@ describe('what is said', () => {
     expect(whyNotReached(reach, one, other)).toMatch(why);
   });
 
-  test('about devices', () => {
+  test('names devices', () => {
     const report = (...devices: [string, string][]): VerbsReport => ({
       whyNone: devices.length === 0 ? 'verbs is off: no RDMA device' : '',
       whyNoCm: '',
@@ -199,7 +199,7 @@ describe('what is said', () => {
   });
 });
 
-describe('a session with a context of its own', () => {
+describe('a session with its own context', () => {
   const isolation = 'session';
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
@@ -221,7 +221,7 @@ describe('a session with a context of its own', () => {
     expect(Buffer.compare(fetched.payload, new Uint8Array(bytes).fill(3))).toBe(0);
   });
 
-  test('shares nothing with another: a lease of one cannot receive for the other', async () => {
+  test('shares nothing with other sessions: their leases cannot receive for it', async () => {
     const first = await pair({ isolation }, { isolation });
     const second = createChannel(first.address, { isolation });
     channels.push(second);
@@ -244,7 +244,7 @@ describe('a session with a context of its own', () => {
     allocBuffer(1000, channel).release();
   });
 
-  test('gives everything back, also when there were many', async () => {
+  test('frees everything, also after many connections', async () => {
     const channel = await pair({ isolation }, { isolation });
     for (let i = 0; i < 10; ++i) {
       const other = createChannel(channel.address, { isolation });
@@ -256,7 +256,7 @@ describe('a session with a context of its own', () => {
     await nothingLeft();
   });
 
-  test('is gone before the bytes of its last message are: they stay until released', async () => {
+  test('may end before the bytes of its last message, which stay until they are released', async () => {
     const channel = await pair({ isolation }, { isolation });
     const answer = await createClient(EchoDefinition, channel).fetch({ number: 200_000 });
     await channel.close();

@@ -122,7 +122,7 @@ describe('a frame', () => {
     expect(checkFrame(value)).toMatch(reason);
   });
 
-  test('fields that are not known are left alone', () => {
+  test('may have unknown fields, which are ignored', () => {
     expect(checkFrame({ ...hello, later: 1 })).toMatchObject({ type: 'hello' });
   });
 
@@ -152,7 +152,7 @@ describe('a frame', () => {
     );
   });
 
-  test('a text is cut to what fits, between characters', () => {
+  test('has texts that are cut to fit, between characters', () => {
     expect(controlText('short')).toBe('short');
     const cut = controlText('ä'.repeat(2000));
     expect(Buffer.byteLength(cut)).toBeLessThanOrEqual(1024);
@@ -181,7 +181,7 @@ describe('a link', () => {
     expect(got).toEqual(good.map((frame) => frame.type));
   });
 
-  test('keeps a frame that comes before it is asked for', async () => {
+  test('keeps a frame that arrives before it is requested', async () => {
     const { link, far } = pair();
     far.write(encodeFrame({ type: 'ready' }));
     await settle();
@@ -212,7 +212,7 @@ describe('a link', () => {
     ).rejects.toThrow(reason);
   });
 
-  test('ends once when the peer goes, and a waiting receive() learns it', async () => {
+  test('ends once when the peer disconnects, and a waiting receive() ends with it', async () => {
     const { link, far, ended } = pair();
     const waiting = expect(link.receive()).rejects.toThrow(/peer closed/);
     far.end();

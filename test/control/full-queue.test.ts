@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test('is waited for: the call is made', async () => {
+test('is waited for, and the call succeeds', async () => {
   const path = join(folder, 's');
   await using server = createServer({ fabric: 'shm', log: () => undefined }).add(EchoDefinition, {
     echo: (request) => request,

@@ -66,7 +66,7 @@ function places(max: number) {
 }
 
 describe('places', () => {
-  test('are given in order, as they come free', async () => {
+  test('are given in order, as they become free', async () => {
     const { all, gone, served, enter } = places(2);
     for (const one of [1, 2, 3, 4, 5]) enter(one);
     expect(served).toEqual([1, 2]);
@@ -79,7 +79,7 @@ describe('places', () => {
     expect([gone, all.size]).toEqual([[], 2]);
   });
 
-  test('stay with handshakes in progress, however many others wait and for how long', async () => {
+  test('stay with handshakes in progress, however many others wait, and for however long', async () => {
     const { gone, served, enter } = places(2);
     for (let one = 0; one < 10; ++one) enter(one);
     await vi.advanceTimersByTimeAsync(10 * handshakeStallMs);
@@ -173,7 +173,7 @@ describe('places', () => {
     expect(served.length).toBeLessThan(next);
   });
 
-  test('stay with those whose answers have come while this side was at work', async () => {
+  test('stay with handshakes whose answers arrived while this side was busy', async () => {
     const { gone, stalled, served, enter } = places(2);
     stalled.add(0).add(1);
     for (const one of [0, 1, 2, 3]) enter(one);
@@ -185,7 +185,7 @@ describe('places', () => {
     expect([gone, served]).toEqual([[], [0, 1, 2]]);
   });
 
-  test('go to suspects after the others, one of four all the same, and only after their time', async () => {
+  test('go to suspects after the others, but every fourth place goes to one, and only after their time', async () => {
     const { all, ranks, served, enter } = places(1);
     for (let one = 0; one <= 8; ++one) {
       ranks.set(one, one > 4 ? 0 : 3);
@@ -198,7 +198,7 @@ describe('places', () => {
     expect(served).toEqual([0, 5, 6, 7, 1, 8, 2, 3, 4]);
   });
 
-  test('are not left in a hurry for suspects', async () => {
+  test('do not become free faster because suspects wait', async () => {
     const { stalled, ranks, served, enter } = places(1);
     stalled.add(0);
     ranks.set(1, 1);
@@ -238,7 +238,7 @@ describe('places', () => {
     expect([all.evictSilent(() => true), gone]).toEqual([1, [1]]);
   });
 
-  test('are few under overload: the others are told when to retry, one after the other', () => {
+  test('are few under overload: other clients are told when to retry, one after the other', () => {
     const { enter } = places(4);
     const told: number[] = [];
     for (let one = 0; one < 100; ++one) {
@@ -250,7 +250,7 @@ describe('places', () => {
     expect(new Set(told).size).toBeGreaterThan(told.length / 2);
   });
 
-  test('are soon free when clients do not retry at the time that they were told', () => {
+  test('become free soon when clients do not retry at the given time', () => {
     const { all, enter } = places(4);
     const told = (one: number): number => pushback(enter(one)!) as number;
     for (let one = 0; one < 4 + 4 * handshakeQueueFactor; ++one) enter(one);
@@ -268,7 +268,7 @@ describe('places', () => {
     expect(told(-3)).toBeGreaterThanOrEqual(first);
   });
 
-  test('that become free slowly are awaited by few handshakes, and by none for longer than the limit', async () => {
+  test('that become free slowly have few waiting handshakes, and none waits for longer than the limit', async () => {
     const { all, served, enter } = places(100);
     let next = 0;
     // One slot becomes free every 20 ms, and a handshake always waits for it.
@@ -295,7 +295,7 @@ describe('places', () => {
 });
 
 describe('connections that have said nothing', () => {
-  test('have time for their first words, even when many come at once', async () => {
+  test('have time for their first frame, even when many arrive at once', async () => {
     const gone: number[] = [];
     const silent = new Silent<number>(4, (one) => gone.push(one));
     for (let one = 0; one < 20; ++one) silent.add(one);
@@ -307,7 +307,7 @@ describe('connections that have said nothing', () => {
     expect(silent.size).toBe(4);
   });
 
-  test('are evicted the second time, too, in a later overload', async () => {
+  test('are evicted again in a later overload', async () => {
     const gone: number[] = [];
     const silent = new Silent<number>(4, (one) => gone.push(one));
     for (let round = 0; round < 3; ++round) {
@@ -327,7 +327,7 @@ describe('connections that have said nothing', () => {
 });
 
 describe('a connection in its handshake', () => {
-  test('is waited for by the round trips of its next message, and counts each step', async () => {
+  test('has the time of the round trips of its next message, and each step counts', async () => {
     const [near, far] = duplexPair();
     const link = new Link(near);
     expect([link.steps, link.awaitedMs]).toEqual([0, 0]);

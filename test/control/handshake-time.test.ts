@@ -40,7 +40,7 @@ test('a silent client is refused', () => {
   expect(refusals(one)).toEqual([refused]);
 });
 
-test('a client whose answer came while this thread was busy is read first', () => {
+test('a client whose answer arrived while this thread was busy is read first', () => {
   const one = client();
   vi.advanceTimersByTime(limitMs - 1);
   // Node reads the socket after this timer of the same millisecond, and before setImmediate().
@@ -52,7 +52,7 @@ test('a client whose answer came while this thread was busy is read first', () =
   expect(refusals(one)).toEqual([refused]);
 });
 
-test('a decision that does not come ends the handshake', () => {
+test('a decision that never comes ends the handshake', () => {
   const one = client();
   one.link.awaits = '`authenticate` of the server has not answered';
   vi.advanceTimersByTime(limitMs + 1);
@@ -61,7 +61,7 @@ test('a decision that does not come ends the handshake', () => {
   ]);
 });
 
-test('a handshake that ends meanwhile is left alone', () => {
+test('a handshake that ends in the meantime is not refused', () => {
   const one = client();
   setTimeout(() => one.handshakes.end(one.link as unknown as Link), limitMs);
   vi.advanceTimersByTime(limitMs + handshakeStallMs);

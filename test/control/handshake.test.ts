@@ -123,7 +123,7 @@ describe('a client that', () => {
     }
   });
 
-  test('falls silent halfway is refused too, and its session goes', async () => {
+  test('falls silent in the middle is refused, too, and its session is freed', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const dial = open();
     const before = stats();
@@ -149,7 +149,7 @@ describe('a client that', () => {
     await until(() => server!.sessionCount === 0 && stats().queuePairs === before.queuePairs);
   });
 
-  test('cannot reach the server back gives the session up, and the server follows', async () => {
+  test('cannot reach the queue pair of the server gives the session up, and the server does the same', async () => {
     const dial = open({ log: () => undefined });
     const link = dial();
     link.send(hello());
@@ -164,7 +164,7 @@ describe('a client that', () => {
     await until(() => server!.sessionCount === 0);
   });
 
-  test('comes after 1,000 silent ones still gets in, since the oldest make room', async () => {
+  test('comes after 1,000 silent clients is still accepted, because the oldest are evicted', async () => {
     const dial = open({ handshakesMax: 16 });
     const silent = Array.from({ length: 1000 }, dial);
     const polite = dial();
@@ -193,7 +193,7 @@ describe('a client that', () => {
     await until(() => server!.sessionCount === 0);
   });
 
-  test('sends `bye` once its session is up loses it, and receives nothing more', async () => {
+  test('sends `bye` when its session is connected loses it, and receives nothing more', async () => {
     const dial = open();
     const link = dial();
     const connection = await new ClientHandshake(link, side, 'a server').run();
@@ -205,7 +205,7 @@ describe('a client that', () => {
   });
 });
 
-describe('a server by hand that', () => {
+describe('a scripted server that', () => {
   test('refuses while the queue pairs are being connected gives the session up once', async () => {
     const [near, far] = duplexPair();
     const script = new Link(far);
@@ -333,7 +333,7 @@ describe('a server that', () => {
     },
   );
 
-  test('is silent: the attempt ends after connectTimeoutMs, by name', async () => {
+  test('is silent ends the attempt after connectTimeoutMs, with the name of the option', async () => {
     const address = await impostor(() => undefined);
     channel = createChannel(address, { connectTimeoutMs: 30 });
     await expect(channel.ready()).rejects.toMatchObject({
@@ -342,7 +342,7 @@ describe('a server that', () => {
     });
   });
 
-  test('is not there: UNAVAILABLE at once', async () => {
+  test('does not exist causes UNAVAILABLE at once', async () => {
     channel = createChannel('unix:/tmp/rdma-rpc-nobody-here.sock');
     await expect(createClient(EchoDefinition, channel).echo({})).rejects.toMatchObject({
       code: Status.UNAVAILABLE,

@@ -73,7 +73,7 @@ describe('rails', () => {
     expect(railsOf({ devices: [{ ...devices[0]!, whyNot: 'it is DOWN' }] }, {}, prefixes)).toEqual([]);
   });
 
-  test('of the network of the peer come first, then that of the address', () => {
+  test('are sorted: first the network of the peer, then the network of the address', () => {
     expect(order(['10.3.7.7'])).toEqual(['r2', 'r0', 'r1']);
     expect(order(['10.3.7.7'], '10.2.0.1')).toEqual(['r2', 'r1', 'r0']);
     expect(order(['192.168.0.1'], '10.2.0.1')).toEqual(['r1', 'r0', 'r2']);

@@ -57,7 +57,7 @@ const notNeeded = (fabric: string): number[] =>
     .closes.filter(({ reason }) => reason === 'it was not needed')
     .map(({ session }) => session);
 
-test('it exists when the welcome was sent, and the attach gets it', async () => {
+test('the speculative session exists when the welcome was sent, and the attach gets it', async () => {
   const link = await welcomed('shm', 'verbs');
   expect(native('shm').sessions.size).toBe(1);
   attach(link, 'shm');
@@ -68,7 +68,7 @@ test('it exists when the welcome was sent, and the attach gets it', async () => 
   expect(notNeeded('shm')).toEqual([]);
 });
 
-test('a client that chooses another fabric has one made for it, and this one goes', async () => {
+test('the speculative session is replaced by another one when the client chooses another fabric', async () => {
   const link = await welcomed('shm', 'verbs');
   attach(link, 'verbs');
   expect(await link.receive()).toMatchObject({ type: 'attached' });
@@ -101,7 +101,7 @@ test('a client that gets its fabric only with its second attempt has a session m
   expect(notNeeded('shm')).toEqual([0]);
 });
 
-test('a session that cannot be made is made again when it is requested', async () => {
+test('a speculative session that could not be made is made again on request', async () => {
   const create = vi.spyOn(native('shm'), 'createSession').mockImplementationOnce(() => {
     throw new Error('too many sessions');
   });
@@ -121,7 +121,7 @@ test.each([
   await until(() => notNeeded('shm').length === 1);
 });
 
-test('it may be lost before the client asks for it', async () => {
+test('the speculative session may be lost before the client asks for it', async () => {
   const link = await welcomed('shm');
   native('shm').deliver({ kind: EvKind.sessionDown, session: 0 });
   native('shm').connectError = 'it is down';
@@ -138,7 +138,7 @@ test.each([
   expect(native('verbs').sessions.size).toBe(0);
 });
 
-test('there is none while other handshakes are under way, however many say hello', async () => {
+test('no speculative session is made while other handshakes are in progress, however many clients send hello', async () => {
   const links = [linkTo(server)];
   for (let i = 0; i < 20; ++i) links.push(await welcomed('shm'));
   expect(native('shm').sessions.size).toBe(0);

@@ -61,7 +61,7 @@ test('lower ranks begin first, except every fourth time; those that have left ar
   expect(begun).toEqual([0, 4, 6, 7, 1, 8, 2, 3]);
 });
 
-test('when too many wait, the oldest of the highest rank goes', async () => {
+test('when too many wait, the oldest handshake of the highest rank is evicted', async () => {
   const { begun, evicted, arrive } = paced(2, (one) => (one < 4 ? 2 : 1));
   for (let one = 0; one < 5; ++one) arrive(one);
   expect(evicted).toEqual([1, 2]);
@@ -69,7 +69,7 @@ test('when too many wait, the oldest of the highest rank goes', async () => {
   expect(begun).toEqual([0, 4, 3]);
 });
 
-test('an error of what begins is the error of its turn', async () => {
+test('an error of a handshake is reported in its own turn', async () => {
   const all = new SuspectTls<number>(8, { rank: () => 1, evict: () => undefined });
   const fail = (): never => {
     throw new Error('no room');

@@ -15,7 +15,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('the more handshakes of an address have failed, the higher its rank; one that succeeds ends that', () => {
+test('the more handshakes of an address have failed, the higher is its rank, and a success clears it', () => {
   const suspects = new Suspects();
   const ranks: number[] = [];
   for (let failed = 0; failed <= 100; ++failed) {
@@ -29,7 +29,7 @@ test('the more handshakes of an address have failed, the higher its rank; one th
   expect(suspects.rank('a')).toBe(0);
 });
 
-test('an address that retries before its time is suspect, one that waits is not', () => {
+test('an address that retries before its time is suspect, and one that waits is not', () => {
   const suspects = new Suspects();
   for (const address of ['early', 'punctual']) suspects.told(address, 100);
   vi.advanceTimersByTime(99);
@@ -51,7 +51,7 @@ test('a retry time that is not kept is reported once', () => {
   }
 });
 
-test('it is forgotten after its time, counted from the last time', () => {
+test('the rank is forgotten after its time, counted from the last failure', () => {
   const suspects = new Suspects();
   suspects.failed('a');
   vi.advanceTimersByTime(suspectMs - 1);
@@ -62,7 +62,7 @@ test('it is forgotten after its time, counted from the last time', () => {
   expect(suspects.rank('a')).toBe(0);
 });
 
-test('their number is limited: the least recent one is removed', () => {
+test('the number of suspects is limited, and the least recent one is removed', () => {
   const suspects = new Suspects();
   for (let i = 0; i <= suspectsMax; ++i) {
     suspects.failed(`address ${i}`);
@@ -73,7 +73,7 @@ test('their number is limited: the least recent one is removed', () => {
   expect(suspects.rank('address 3')).toBe(1);
 });
 
-test('unix sockets have no address to be suspect by', () => {
+test('peers on unix sockets have no address, so they are never suspect', () => {
   const suspects = new Suspects();
   suspects.told('', 1000);
   suspects.came('');

@@ -1,6 +1,6 @@
 /**
- * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and a refusal tells
- * them nothing about it.
+ * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and a refusal
+ * contains no information about the server.
  */
 import { readFileSync } from 'node:fs';
 import { duplexPair } from 'node:stream';
@@ -41,7 +41,7 @@ async function welcomed(dial: () => Link, count: number): Promise<Link[]> {
 }
 
 describe('a client that', () => {
-  test('is in the middle of its handshake stays, however many silent ones come', async () => {
+  test('is in the middle of its handshake keeps its place, however many silent clients come', async () => {
     const dial = open({ handshakesMax: 16 });
     const link = dial();
     link.send(hello());
@@ -69,7 +69,7 @@ describe('a client that', () => {
     expect([...spoken, ...second.slice(1)].filter(({ ended }) => ended !== undefined)).toEqual([]);
   });
 
-  test('names descriptors of the server learns nothing of them, and the log does', async () => {
+  test('names descriptors of the server learns nothing about them, but the log does', async () => {
     const lines: string[] = [];
     server = new RpcServer({ log: (line) => lines.push(line) }, ['shm']);
     const stat = readFileSync('/proc/self/stat', 'utf8');
@@ -94,7 +94,7 @@ describe('a client that', () => {
     expect(new Set(lines.map((line) => line.replace(/\d+/g, ''))).size).toBeGreaterThan(1);
   });
 
-  test('sends pings and reads no answer does not make them pile up', async () => {
+  test('sends pings and reads no answer cannot make the answers accumulate', async () => {
     server = new RpcServer({}, ['sim']);
     const [near, far] = duplexPair();
     server.accept(far, 'script');

@@ -89,14 +89,14 @@ describe('an existing file that is not a socket is not changed', () => {
     expect(existsSync(`${path}.lock`)).toBe(false);
   });
 
-  test('a symbolic link to a socket without a listener', async () => {
+  test('when it is a symbolic link to a socket without a listener', async () => {
     await deadSocket(join(folder, 'dead'));
     symlinkSync('dead', path);
     await expect(listen()).rejects.toMatchObject({ code: 'EEXIST' });
     expect(readdirSync(folder).sort()).toEqual(['dead', 's']);
   });
 
-  test('a file where the lock would be', async () => {
+  test('when it has the name of the lock', async () => {
     writeFileSync(`${path}.lock`, 'notes of mine');
     await expect(listen()).rejects.toThrow(/s\.lock is not a lock of rdma-rpc and is not replaced/);
     expect(readFileSync(`${path}.lock`, 'utf8')).toBe('notes of mine');
@@ -104,7 +104,7 @@ describe('an existing file that is not a socket is not changed', () => {
   });
 });
 
-test.each(['ENOENT', 'ENOTDIR'])('a folder that is not there is named: %s', async (code) => {
+test.each(['ENOENT', 'ENOTDIR'])('a folder that does not exist is named: %s', async (code) => {
   const parent = join(folder, 'parent');
   if (code === 'ENOTDIR') writeFileSync(parent, 'my only copy');
   await expect(listen(join(parent, 's'))).rejects.toMatchObject({
@@ -114,7 +114,7 @@ test.each(['ENOENT', 'ENOTDIR'])('a folder that is not there is named: %s', asyn
   expect(readdirSync(folder)).toEqual(code === 'ENOENT' ? [] : ['parent']);
 });
 
-describe('one server has the address', () => {
+describe('only one server has an address', () => {
   test('a socket without a listener is replaced', async () => {
     await deadSocket(path);
     expect(await listen()).toBe(`unix:${path}`);
@@ -195,8 +195,8 @@ describe('one server has the address', () => {
   });
 });
 
-describe('files that are removed in the end', () => {
-  test('the socket and the lock, once', async () => {
+describe('files that are removed at the end', () => {
+  test('are the socket and the lock, once', async () => {
     const one = listener();
     await one.listen(`unix:${path}`);
     expect(readdirSync(folder).sort()).toEqual(['s', 's.lock']);
@@ -207,7 +207,7 @@ describe('files that are removed in the end', () => {
     expect(readFileSync(path, 'utf8')).toBe('later');
   });
 
-  test('not files that have replaced them', async () => {
+  test('are not other files that have replaced them', async () => {
     const one = listener();
     await one.listen(`unix:${path}`);
     rmSync(path);
@@ -228,7 +228,7 @@ describe('files that are removed in the end', () => {
     expect(await answerAt(path)).toBe('other');
   });
 
-  test('nothing is left of one that is closed before it listens', async () => {
+  test('are those of a server that is closed before it listens, too', async () => {
     await deadSocket(path);
     const one = listener();
     const listening = one.listen(`unix:${path}`);
@@ -242,7 +242,7 @@ describe('files that are removed in the end', () => {
   });
 });
 
-test('a folder whose name leaves no room is refused with the limit', async () => {
+test('a path that is too long for a socket is refused with the limit', async () => {
   const long = join(folder, 'x'.repeat(105 - folder.length - 1));
   mkdirSync(long);
   await expect(listen(join(long, 's'))).rejects.toThrow(/its folder has a name longer than 97 bytes/);

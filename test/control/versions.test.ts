@@ -58,11 +58,11 @@ const of =
     frame.type === type ? { ...frame, ...changes(frame as never) } : frame;
 
 describe('wire versions', () => {
-  test('a client that speaks this one and newer ones is served', async () => {
+  test('a client with this version and newer ones is served', async () => {
     await answers(await through(of('hello', () => ({ versionMax: 7 }))));
   });
 
-  test('a client that names one version alone is served, too', async () => {
+  test('a client with a single version is served, too', async () => {
     await answers(await through(of('hello', () => ({ versionMax: undefined }))));
   });
 
@@ -169,7 +169,7 @@ describe('versions of shared memory', () => {
     expect(error.message).toMatch(versions);
   });
 
-  test('the address of a client of shm-fd tells: the log of the server has both', async () => {
+  test("when a client of shm-fd has another version in its address, the server's log has both versions", async () => {
     const from = await through(unbound(tells), { fabric: 'shm-fd' }, `unix:${socketPath()}`);
     expect(await refusal(from)).toMatchObject({ code: Status.UNAVAILABLE, processed: 'no' });
     expect(serverLog.join('\n')).toMatch(versions);

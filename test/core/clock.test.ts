@@ -29,7 +29,7 @@ const cases: readonly (readonly [Way, string])[] = [
   ['tcp', 'a performance.now() that stands still'],
 ];
 
-test.each(cases)('%s, opened under %s', async (way, fake) => {
+test.each(cases)('%s, opened under %s, works', async (way, fake) => {
   fakes[fake]!();
   const readMs = clockMs();
   world = await openWorld(way);

@@ -22,7 +22,7 @@ describe('an error', () => {
     expect(error.findDetails(EchoMessage)).toEqual([]);
   });
 
-  test('passes those of another error on', () => {
+  test('passes the details of another error on', () => {
     const outer = new RpcError(Status.ABORTED, 'outer', { details: error.details });
     expect(outer.findDetails(ErrorInfo)).toHaveLength(2);
   });
@@ -84,7 +84,7 @@ describe('from a handler', () => {
   const failed = (call: Promise<unknown>) => call.then(() => undefined, RpcError.from);
   afterEach(() => close());
 
-  test('they reach the caller beside header, trailer and metadata', async () => {
+  test('the details reach the caller beside header, trailer and metadata', async () => {
     const client = open(
       () =>
         new RpcError(Status.NOT_FOUND, 'gone', {
@@ -131,7 +131,7 @@ describe('from a handler', () => {
     expect(error?.findDetails(ErrorInfo)).toEqual([ErrorInfo.create(info)]);
   });
 
-  test('those that do not fit are omitted; the status arrives, and the server is warned', async () => {
+  test('details that do not fit are omitted, the status arrives, and the server is warned', async () => {
     const large = detail(ErrorInfo, { reason: 'x'.repeat(9000) });
     const error = await failed(
       open(() => new RpcError(Status.NOT_FOUND, 'gone', { details: [large] })).echo({}),
@@ -161,7 +161,7 @@ describe('from a handler', () => {
     expect(String(faults)).toContain(`${Number(fit) + 1} bytes, at most ${fit} fit`);
   });
 
-  test('an error of another copy of this package, which knows no details, is answered all the same', async () => {
+  test('an error of another copy of this package, which does not know details, is still answered', async () => {
     const foreign = Object.assign(new Error('NOT_FOUND: x'), {
       name: 'RpcError',
       code: Status.NOT_FOUND,

@@ -41,7 +41,7 @@ describe('the lease of a message', () => {
     expect(leaseOf({ ...message })).toBe(undefined);
   });
 
-  test.each([[undefined], [null], [1], ['text']])('of %s is none', (value) => {
+  test.each([[undefined], [null], [1], ['text']])('a value that is not a message has none: %s', (value) => {
     expect(leaseOf(value as unknown as object)).toBe(undefined);
   });
 });

@@ -140,7 +140,7 @@ describe('of a server', () => {
     expect(lines).toEqual([]);
   });
 
-  test('streams too, whether they have one response or many', async () => {
+  test('streams are checked, too, whether they have one response or many', async () => {
     const channel = createInProcessChannel(
       (server) =>
         server.add(StreamsDefinition, {
@@ -162,7 +162,7 @@ describe('of a server', () => {
   describe('without a log', () => {
     afterEach(() => vi.restoreAllMocks());
 
-    test('it is a process warning', async () => {
+    test('the warning is a process warning', async () => {
       const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
       const channel = createInProcessChannel((server) =>
         server.add(EchoDefinition, { echo: () => ({ txt: 'a' }) as object }),
@@ -220,7 +220,7 @@ describe('of a client', () => {
     expect(lines).toEqual([]);
   });
 
-  test('streams too, whether they have one request or many', async () => {
+  test('streams are checked, too, whether they have one request or many', async () => {
     const channel = createInProcessChannel(
       (into) =>
         into.add(StreamsDefinition, {

@@ -75,7 +75,7 @@ describe('Metadata', () => {
     expect(receivedMetadata([['k-bin', foreign]]).size).toBe(1);
   });
 
-  test('refuses what only has the prototype of bytes', () => {
+  test('refuses objects that only have the prototype of bytes', () => {
     const disguised = Object.create(Uint8Array.prototype) as Uint8Array;
     expect(() => new Metadata({ 'k-bin': disguised })).toThrow(/takes a Uint8Array/);
   });

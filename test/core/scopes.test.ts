@@ -6,7 +6,7 @@ import { afterEach, expect, test, vi } from 'vitest';
 
 afterEach(() => vi.restoreAllMocks());
 
-test('without entering a store, from which on Node 20 and 22 run every promise of the process with hooks', async () => {
+test('inRoot() enters no store, because Node 20 and 22 would then run every promise of the process with hooks', async () => {
   const enters = vi.spyOn(AsyncLocalStorage.prototype, 'enterWith');
   const runs = vi.spyOn(AsyncLocalStorage.prototype, 'run');
   vi.resetModules();

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => void vi.useRealTimers());
 
-test('after 3 ms, all that exist by then', () => {
+test('after 3 ms all calls that exist by then listen', () => {
   const heard: string[] = [];
   const listen = (name: string): void => listenLater({ listenNow: () => void heard.push(name) });
   listen('first');

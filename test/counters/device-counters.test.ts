@@ -43,7 +43,7 @@ describe('counters of devices', () => {
     ]);
   });
 
-  it('are left out where the driver says nothing that is a number, or refuses the file', async () => {
+  it('are left out when the driver gives no number, or refuses the file', async () => {
     put({
       'hfi1_0/ports/1/counters/symbol_error': 'N/A (no PMA)\n',
       'hfi1_0/ports/1/counters/VL15_dropped': '',
@@ -56,13 +56,13 @@ describe('counters of devices', () => {
     ]);
   });
 
-  it('are of the devices that are asked for', async () => {
+  it('are those of the requested devices', async () => {
     put({ 'a/hw_counters/x': '1', 'b/hw_counters/x': '2' });
     expect((await readDeviceCounters(['b', 'gone'], root)).map(({ device }) => device)).toEqual(['b']);
     expect(await readDeviceCounters([], root)).toEqual([]);
   });
 
-  it('are none without a device', async () => {
+  it('are empty without a device', async () => {
     expect(await readDeviceCounters(undefined, join(root, 'missing'))).toEqual([]);
   });
 });

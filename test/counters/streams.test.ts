@@ -66,7 +66,7 @@ describe.each(ways)('%s', (way) => {
     expect(counted()).toEqual({ calls: 1, requests: 1, sent: count + 1, received: count + 1 });
   });
 
-  test('a stream of the client, and one in both directions', async () => {
+  test('a stream of the client and a stream in both directions are counted', async () => {
     const { client, counted } = await counting();
     await client.sum(items(3000));
     expect(counted()).toEqual({ calls: 1, requests: 1, sent: 3001, received: 3001 });

@@ -36,7 +36,7 @@ async function watched(...addresses: string[]) {
   return channel;
 }
 
-test('watches from the revision behind the list, and takes over each change', async () => {
+test('watches from the revision after the list, and applies each change', async () => {
   const channel = await watched(a, b);
   expect(script.watch.requests[0]).toMatchObject({
     requestUnion: { case: 'createRequest', value: { startRevision: 11n } },
@@ -72,7 +72,7 @@ describe('lists again', () => {
     expect(script.watch.requests[0]).toMatchObject({ requestUnion: { value: { startRevision: 6n } } });
   });
 
-  test('when nothing has come for long, although it was asked for a sign of life', async () => {
+  test('when nothing has arrived for long, although a sign of life was requested', async () => {
     const channel = await watched(a);
     const [first] = script.watches;
     script.list = [b];
@@ -95,7 +95,7 @@ describe('lists again', () => {
   });
 });
 
-describe('the last list stays, and is stale,', () => {
+describe('the last list stays in use, and is stale,', () => {
   test.each<[string, () => void]>([
     [
       'when lists fail',
@@ -122,14 +122,14 @@ describe('the last list stays, and is stale,', () => {
   });
 });
 
-test('an entry that makes no sense does not harm the others', async () => {
+test('an invalid entry does not affect the other entries', async () => {
   const channel = await watched(a, b);
   script.watch.write({ events: [{ type: 0 }, { type: 7, kv: kv(c) }, { type: 0, kv: kv(b, '{"Addr":') }] });
   await until(() => known(channel) === sorted(a, c));
   expect(lines).toEqual(['etcd: s: the value of the key "s/127.0.0.1:2" names no server']);
 });
 
-test('something that is no etcd is an error within the time limit', async () => {
+test('a server that is not etcd is an error within the time limit', async () => {
   const other = createServer((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nhello')).listen(0, '127.0.0.1');
   afterwards(() => other.close());
   await until(() => other.listening);

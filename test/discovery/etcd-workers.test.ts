@@ -109,7 +109,7 @@ test('the shutdown of a group takes it out of the list before its workers drain,
   expect(failed).toBe(0);
 });
 
-test('a group whose health says so leaves the list, and comes back', async () => {
+test('a group that is not healthy leaves the list, and comes back', async () => {
   let serving = true;
   const a = await registered(() => serving);
   serving = false;

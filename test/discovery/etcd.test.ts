@@ -54,7 +54,7 @@ const resolver = (options: object = {}) => etcd({ endpoints: server.url, service
 describe('with an etcd', () => {
   beforeEach(() => begin());
 
-  test('servers that register are found, and leave the list with their shutdown', async () => {
+  test('servers that register are found, and leave the list when they shut down', async () => {
     const a = await registered();
     const { channel, call } = channelTo(resolver());
     expect(await call()).toBe(a.address);
@@ -75,7 +75,7 @@ describe('with an etcd', () => {
     expect(await stored(`${service}/${a.address}`)).toBeUndefined();
   });
 
-  test('the key is gone before clients hear of the shutdown', async () => {
+  test('the key is removed before clients learn of the shutdown', async () => {
     const a = await registered();
     const { call } = channelTo(resolver());
     await call();
@@ -106,7 +106,7 @@ describe('with an etcd', () => {
     expect(found).toContainEqual({ address: more.address, weight: 3, zone: 'a', attributes: { rack: '7' } });
   });
 
-  test('doors of a server are metadata, and clients connect by them', async () => {
+  test('doors of a server are metadata, and clients connect to them', async () => {
     const door = `unix:${join(ends.folder, 'door.sock')}`;
     const a = await serve();
     await a.server.listen(door);
@@ -125,7 +125,7 @@ describe('with an etcd', () => {
     await until(() => known(channel) === sorted(a.address, '10.0.0.2:1'));
   });
 
-  test('values of other programs: each is taken as far as it can be used', async () => {
+  test('values of other programs are used as far as possible', async () => {
     const lines: string[] = [];
     await put(`${service}/1`, '{"Op":0,"Addr":"10.0.0.1:1","Metadata":"v2"}');
     await put(`${service}/2`, '{"Addr":"10.0.0.2:1","Metadata":{"weight":2,"cores":8,"rack":"7"}}');
@@ -167,7 +167,7 @@ describe('with an etcd', () => {
     expect(await stored(`${service}/${a.address}`)).toBeDefined();
   });
 
-  test('is in the list only while its health says so', async () => {
+  test('a server is in the list only while its health is SERVING', async () => {
     const running = await serve();
     const health = addHealth(running.server);
     health.setStatus('', 'NOT_SERVING');
@@ -195,7 +195,7 @@ describe('with an etcd', () => {
     await expect.poll(() => stored(key), { timeout: 10_000 }).toBeDefined();
   });
 
-  test('a server that took the address over keeps the key when the old one leaves', async () => {
+  test('when a new server uses the address, it keeps the key when the old one leaves', async () => {
     const old = await registered();
     const next = await serve();
     const registration = register(next.server, { endpoints: server.url, service, address: old.address });
@@ -204,7 +204,7 @@ describe('with an etcd', () => {
     expect(await stored(`${service}/${old.address}`)).toBeDefined();
   });
 
-  test('no call fails while etcd is down, nor after it came back empty', async () => {
+  test('no call fails while etcd is down, or after it has come back empty', async () => {
     const lines: string[] = [];
     const log = (line: string) => lines.push(line);
     const [a, b] = [await registered({ log }), await registered({ log })];
@@ -228,7 +228,7 @@ describe('with an etcd', () => {
     expect(lines.join('\n')).toMatch(/register shop\/greeter\/.*: etcd .*; it is tried again/);
   });
 
-  test('a registration that began without etcd is made when there is one', async () => {
+  test('a registration that began without etcd is made when etcd is available', async () => {
     await server.kill();
     const running = await serve();
     const { address } = running;
@@ -261,7 +261,7 @@ describe('with an etcd', () => {
     expect(await call()).toBe(a.address);
   });
 
-  test('one watch serves all channels of a resolver, and ends with the last', async () => {
+  test('one watch serves all channels of a resolver, and ends with the last one', async () => {
     const a = await registered();
     const shared = resolver();
     const [one, two] = [channelTo(shared), channelTo(shared)];
@@ -335,7 +335,7 @@ describe('with authentication', () => {
     await gateway('auth/enable', {});
   });
 
-  test('by name and password; a token that has expired is replaced', async () => {
+  test('by name and password works, and a token that has expired is replaced', async () => {
     const secret = { username: 'root', password: 'secret' };
     const lines: string[] = [];
     const a = await registered({ ...secret, ttlMs: 6000, log: (line) => lines.push(line) });

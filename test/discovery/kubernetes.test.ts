@@ -132,7 +132,7 @@ describe('a server is', () => {
   });
 });
 
-test('a pod has the doors that the application gives it, and wrong ones are an error', async () => {
+test('a pod has the doors that the application gives it, and invalid doors are an error', async () => {
   api.set({ name: 'one', endpoints: [a, b] });
   const doors: EndpointSlicesOptions['doors'] = ({ address, attributes }) =>
     address.startsWith(a) ? [`unix:/run/greeter/${attributes!.pod}.sock`] : [];
@@ -143,7 +143,7 @@ test('a pod has the doors that the application gives it, and wrong ones are an e
   await expect(resolved({ doors: () => ['nonsense'] })).rejects.toThrow(/nonsense/);
 });
 
-test('the doors that an application gives see no store of the channel that asks for them', async () => {
+test('the function for doors sees no store of the channel that calls it', async () => {
   api.set({ name: 'one', endpoints: [a] });
   const user = new AsyncLocalStorage<string>();
   const seen: unknown[] = [];
@@ -152,7 +152,7 @@ test('the doors that an application gives see no store of the channel that asks 
   expect(new Set(seen)).toEqual(new Set([undefined]));
 });
 
-test('a list in several pages is one list', async () => {
+test('a list in several pages is read completely', async () => {
   api.pageSize = 2;
   for (let i = 1; i <= 5; ++i) api.set({ name: `slice-${i}`, endpoints: [`10.0.0.${i}`] });
   expect((await resolved()).map(({ address }) => address)).toHaveLength(5);
@@ -163,7 +163,7 @@ test('a list in several pages is one list', async () => {
 describe('a watch', () => {
   beforeEach(() => api.set({ name: 'one', endpoints: [a, b] }));
 
-  test('begins at the version of the list, and brings each change', async () => {
+  test('begins at the version of the list, and delivers each change', async () => {
     const running = await serve();
     const { port } = new URL(`http://${running.address}`);
     const { channel, call } = channelTo(resolver());
@@ -184,7 +184,7 @@ describe('a watch', () => {
     expect(api.lists).toHaveLength(1);
   });
 
-  test('of which one slice is deleted keeps the endpoints that another one has', async () => {
+  test('keeps the endpoints of another slice when one slice is deleted', async () => {
     api.set({ name: 'two', endpoints: [b, c] });
     const channel = await watched();
     api.delete('one');
@@ -271,7 +271,7 @@ describe('a watch', () => {
     expect(api.lists).toHaveLength(2);
   });
 
-  test('takes a new token from the file', async () => {
+  test('uses a new token from the file', async () => {
     const channel = await watched();
     api.token = 'second';
     writeFileSync(tokenFile, 'second\n');
@@ -282,7 +282,7 @@ describe('a watch', () => {
   });
 });
 
-describe('the last list stays, and is stale,', () => {
+describe('the last list stays in use, and is stale,', () => {
   beforeEach(() => api.set({ name: 'one', endpoints: [a, b] }));
   const silent = (): void => undefined;
 
@@ -322,7 +322,7 @@ describe('the last list stays, and is stale,', () => {
     await until(() => known(channel) === stale(a, b));
   });
 
-  test('until the API server is there again', async () => {
+  test('until the API server answers again', async () => {
     const channel = await watched();
     await api.stop();
     await until(() => known(channel) === stale(a, b));
@@ -379,7 +379,7 @@ describe('resolving fails with the reason', () => {
   });
 });
 
-test('a KubeConfig says where the API server is, and how to ask it', async () => {
+test('a KubeConfig has the address of the API server, and the credentials for it', async () => {
   api.set({ name: 'one', endpoints: [a] });
   const kubeConfig = {
     getCurrentCluster: () => ({ server: `${api.url}/` }),

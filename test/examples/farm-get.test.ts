@@ -49,7 +49,7 @@ function random(seed: number): (below: number) => number {
 }
 
 describe.each(['sim', 'shm', 'tcp'])('on %s', (device) => {
-  test('a GET brings what was PUT, and nothing for other keys', async () => {
+  test('a GET returns the value that was PUT, and nothing for other keys', async () => {
     await withFarm(device, async (client) => {
       expect(await client.get('a')).toBeUndefined();
       for (const text of ['one', 'another, longer value', '']) {
@@ -112,7 +112,7 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
   });
 });
 
-test('a copy of each moment of a write is whole or torn, by versions and by checksum', () => {
+test('a copy at any moment of a write is recognized as whole or torn, by versions and by checksum', () => {
   const object = new Uint8Array(objectBytes(200));
   const key = encodedKey('k');
   const [before, after] = [new Uint8Array(200).fill(1), new Uint8Array(150).fill(2)];
@@ -145,7 +145,7 @@ test('a device that copies half a line is noticed by the checksum', () => {
   expect(readObject(copy, true)).not.toBe('torn');
 });
 
-test('what does not fit is refused', async () => {
+test('a value that does not fit is refused', async () => {
   await withFarm('shm', async (client) => {
     for (const [key, bytes] of [
       ['', 1],

@@ -81,7 +81,7 @@ test.each<Case>([
   });
 });
 
-test('a server that is silent is an error after some tries', async () => {
+test('a server that is silent causes an error after some attempts', async () => {
   const given = { device: 'sim', ways: 'uc+ud', open: { lossPpm: 1_000_000 } } as const;
   const server = new HerdServer({ ...given, slotsEach: 2 });
   const client = new HerdClient({ ...given, slotsEach: 2, retryMs: 1, triesMax: 3 });
@@ -91,7 +91,7 @@ test('a server that is silent is an error after some tries', async () => {
   for (const each of [client, server]) each[Symbol.dispose]();
 });
 
-test('nonsense in a slot is no request', () => {
+test('random bytes in a slot are not a request', () => {
   const slot = new Uint8Array(slotBytes);
   const request = { operation: Operation.put, key: 'k', value: Uint8Array.of(1, 2, 3) };
   expect(encodeRequest(slot, 9, request)).toBe(slotBytes - requestBytes(request.value));
@@ -107,7 +107,7 @@ test('nonsense in a slot is no request', () => {
   }
 });
 
-test('shm says why it has no UC', () => {
+test('shm gives the reason why it has no UC', () => {
   expect(() => new HerdServer({ device: 'shm', ways: 'uc+ud' })).toThrow(/shm has no UC.*over rc it works/);
 });
 

@@ -34,7 +34,7 @@ describe.each(['sim', 'shm', 'tcp'])('iovalkey on %s', (device) => {
     return { redis, served };
   }
 
-  test('thousands of pipelined commands, each with its answer, through small buffers', async () => {
+  test('thousands of pipelined commands through small buffers each get their answer', async () => {
     const { redis, served } = client(4096);
     const count = 3000;
     await Promise.all(Array.from({ length: count }, (_, i) => redis.set(`key ${i % 100}`, `value ${i}`)));
@@ -47,7 +47,7 @@ describe.each(['sim', 'shm', 'tcp'])('iovalkey on %s', (device) => {
     expect(await served[0]).toBeGreaterThanOrEqual(2 * count + 3);
   });
 
-  test('values many times as long as the buffers', async () => {
+  test('values may be many times as long as the buffers', async () => {
     const { redis } = client(1024);
     const large = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 31) & 0xff));
     await redis.set('large', large);
@@ -142,7 +142,7 @@ test('a long command goes in parts that every device can write', async () => {
   expect(Buffer.compare(mr.bytes.subarray(65_536, 65_536 + 150_000), command)).toBe(0);
 });
 
-test('a server tells its buffer again when it is full and has been read', async () => {
+test('a server announces its buffer again when it is full and has been read', async () => {
   const { stream, mr, next, send, write } = await scripted('server', 4);
   stream.on('data', (chunk) => stream.write(String(chunk).toUpperCase()));
   const buffer = String(await next());
@@ -173,7 +173,7 @@ test.each<[string, (peer: Awaited<ReturnType<typeof scripted>>, addr: number, ke
   expect(error.message).toMatch(why);
 });
 
-test('a peer that goes ends the stream', async () => {
+test('a peer that disconnects ends the stream', async () => {
   const { stream, qp } = await scripted('server');
   const closed = once(stream, 'close');
   qp.close();
@@ -182,7 +182,7 @@ test('a peer that goes ends the stream', async () => {
   expect(stream.destroyed).toBe(true);
 });
 
-test('control messages survive the way there and back', () => {
+test('control messages are decoded as they were encoded', () => {
   const bytes = new Uint8Array(32);
   for (const message of [
     { opcode: Opcode.getServerFeature, select: 7, features: 2n ** 63n },
@@ -194,7 +194,7 @@ test('control messages survive the way there and back', () => {
   }
 });
 
-test('commands are cut at any byte', () => {
+test('commands may be cut at any byte', () => {
   const all = Buffer.from('*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$4\r\nPING\r\n');
   for (let cut = 0; cut <= all.byteLength; ++cut) {
     const requests = new CommandReader();

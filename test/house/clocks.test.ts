@@ -24,13 +24,13 @@ const code = (file: string): string =>
     .replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
     .replace(/'[^'\n]*'/g, "''");
 
-test('no file of the runtime reads another clock, but those that are listed', () => {
+test('only the listed files of the runtime read another clock', () => {
   const files = projectFiles().filter((file) => /^runtime\/.*\.ts$/.test(file));
   const readers = files.filter((file) => CLOCK.test(code(file)));
   expect(readers.sort()).toEqual(Object.keys(OTHERS).sort());
 });
 
-test('the addon takes its origin from that clock, and asks JS for no other', () => {
+test('the addon takes its origin from that clock, and asks JS for no other clock', () => {
   const native = projectFiles().filter((file) => /^native\/binding\/.*\.(h|cc)$/.test(file));
   const asked = native.filter((file) => /Get\("(performance|Date|now)"\)/.test(read(file)));
   expect(asked).toEqual([]);

@@ -24,7 +24,7 @@ function named(text: string, fabric: string): boolean {
   );
 }
 
-test.each(Object.keys(fabrics))('%s is asked for nowhere', (fabric) => {
+test.each(Object.keys(fabrics))('no file outside of the table compares a name with %s', (fabric) => {
   const files = projectFiles().filter(
     (file) => /^(runtime|cli|codegen)\/.*\.ts$/.test(file) && file !== table && !choosesItself.test(file),
   );

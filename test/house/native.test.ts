@@ -5,7 +5,7 @@ import { projectFiles, read } from './tree.ts';
 const sources = projectFiles().filter((file) => /^native\/(session|memory|fabric)\/.*\.(h|cc)$/.test(file));
 const code = (file: string) => read(file).replace(/\/\/.*/g, '');
 
-describe('what is taken from a free list', () => {
+describe('an entry that is taken from a free list', () => {
   /**
    * Lines that take an entry from the end of a container without FreeList, with the reason why the container
    * is not empty. Every other line that takes an entry from a list may meet a list that a peer has emptied:
@@ -32,7 +32,7 @@ describe('what is taken from a free list', () => {
     'native/fabric/verbs/queue/completion_queue.cc': ['device_cqs_.pop_back();'],
   };
 
-  test('comes from FreeList::take(), which says whether there was anything', () => {
+  test('comes from FreeList::take(), which returns whether there was one', () => {
     const found: Record<string, string[]> = {};
     for (const file of sources) {
       const takes = [...code(file).matchAll(/[\w.>-]+\.pop_(?:back|front)\(\);?/g)].map((match) => match[0]);
@@ -41,7 +41,7 @@ describe('what is taken from a free list', () => {
     expect(found).toEqual(LOOKED_AT);
   });
 
-  test('is looked at before it is used', () => {
+  test('is checked before it is used', () => {
     const blind = /\*\s*[\w.>-]+\.take(_spill_slot)?\([^)]*\)|\.take(_spill_slot)?\([^)]*\)(\.value\(\)|->)/;
     expect(sources.filter((file) => blind.test(code(file)))).toEqual([]);
     expect(blind.test('const slot = *link_.take_spill_slot();')).toBe(true);

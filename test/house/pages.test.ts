@@ -56,7 +56,7 @@ describe.each(pages)('%s', (path) => {
     expect(read(path).trimEnd().split('\n').length).toBeLessThanOrEqual(LINES_MAX);
   });
 
-  test('begins with a title and a paragraph that says what the page is for', () => {
+  test('begins with a title and a paragraph with the purpose of the page', () => {
     const [title = '', blank, ...rest] = proseOf(path).split('\n');
     expect(title).toMatch(/^# \S/);
     expect(blank).toBe('');

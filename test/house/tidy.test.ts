@@ -24,7 +24,7 @@ describe('every source file', () => {
     expect(long.sort()).toEqual(Object.keys(LONGER).sort());
   });
 
-  test(`has comments of at most ${COLUMNS_MAX} columns, but for tables and usages`, () => {
+  test(`has comments of at most ${COLUMNS_MAX} columns, except for tables and usages`, () => {
     const comment = /^\s*(\*|\/\/|\/\*)/;
     const asItIs = /^ \* ( {2,}|\|)|biome-ignore/;
     const wide = sources
@@ -37,12 +37,12 @@ describe('every source file', () => {
     expect(wide).toEqual([]);
   });
 
-  test('opens with what it is for', () => {
+  test('begins with its purpose', () => {
     const opening = /^(#!.*\n)?(\/\*\*|\/\/|#)/;
     expect(sources.filter((file) => !opening.test(read(file)))).toEqual([]);
   });
 
-  test('tests properties with a seed of its own, so that a run says the same twice', () => {
+  test('has a fixed seed for each test of properties, so that each run has the same result', () => {
     const properties = sources.filter((file) => /\bfc\.assert\(/.test(read(file)));
     expect(properties.filter((file) => !/\bseed\b/.test(read(file)))).toEqual([]);
     expect(properties).not.toEqual([]);
@@ -106,7 +106,7 @@ describe('layers', () => {
     expect(without).toEqual([]);
   });
 
-  test('no files of the runtime, the generator and the command line import each other in a circle, but those that are listed', () => {
+  test('no files of the runtime, the generator and the command line import each other in a circle, except the listed ones', () => {
     const code = typescript.filter((file) => /^(runtime|codegen|cli)\//.test(file));
     expect(circlesIn(new Map(code.map((file) => [file, imports(file)])))).toEqual(circles);
   });
@@ -118,7 +118,7 @@ describe('layers', () => {
     expect(native.flatMap((file) => violations(file, includes(file), nativeLayers))).toEqual([]);
   });
 
-  test('the rules bite', () => {
+  test('the rules find violations', () => {
     expect(
       violations('runtime/codec/primitives/read.ts', ['runtime/boundary/outgoing/bulk.ts'], typescriptLayers),
     ).toHaveLength(1);
@@ -150,7 +150,7 @@ describe('layers', () => {
   });
 });
 
-describe('no file has', () => {
+describe('no file contains', () => {
   // The words are composed here, so that this file does not contain them either.
   const words: Readonly<Record<string, RegExp>> = {
     'a path of the machine it was made on': new RegExp(['(^|[^\\w.])', 'work', '(main|shared)\\b'].join('/')),
@@ -174,7 +174,7 @@ describe('no file has', () => {
   });
 });
 
-describe('a text that names a file names one that exists', () => {
+describe('a text that names a file names an existing file', () => {
   const PATH =
     /(?<![\w./-])(?:native|runtime|codegen|cli|examples|test|bench|docs|scripts|proto|\.ci)\/[\w./-]*\w/g;
   /** Paths that a build makes. A path of a package or of a protocol may look like a path of this project. */

@@ -8,7 +8,7 @@ test('has the same files without git as with it', ({ skip }) => {
   expect(notIgnored().sort()).toEqual([...new Set(listed)].sort());
 });
 
-test('has sources, documents and hidden files, and nothing that a build or a test run makes', () => {
+test('has sources, documents and hidden files, but no files that a build or a test creates', () => {
   const files = projectFiles();
   expect(files).toEqual(expect.arrayContaining(['runtime/index.ts', 'README.md', '.ci/run', '.gitignore']));
   expect(files.filter((file) => /(^|\/)(node_modules|dist|build|gen)\//.test(file))).toEqual([]);

@@ -100,7 +100,7 @@ describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size]
   (name, size) => {
     beforeEach(() => over(name));
 
-    test('a server that is killed ends them all, and the next one serves on', async () => {
+    test('a server that is killed ends all calls, and the next server answers', async () => {
       const server = await serve();
       const { client } = reach();
       const { ends } = await openStreams(client, size);
@@ -116,7 +116,7 @@ describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size]
       expect(stats(fabric)).toMatchObject({ protocolErrors: 0, sessions: 1 });
     });
 
-    test('a client that is killed ends its handlers, and leaves nothing at the server', async () => {
+    test('a client that is killed ends its handlers, and nothing of it is left at the server', async () => {
       const server = await serve();
       const { client } = reach();
       await client.emptyCall({});
@@ -138,7 +138,7 @@ describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size]
       await client.emptyCall({});
     });
 
-    test('a server that drains lets them end', async () => {
+    test('a server that drains lets the calls end', async () => {
       const server = await serve();
       const { client, channel } = reach();
       const stream = client.streamingOutputCall(long(size, 100))[Symbol.asyncIterator]();
@@ -156,7 +156,7 @@ describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size]
       expect((await client.streamingInputCall([{}])).messages).toBe(1);
     });
 
-    test('a server does not wait for them longer than its grace', async () => {
+    test('a server does not wait for the calls longer than its grace period', async () => {
       const server = await serve();
       const { client } = reach();
       const { ends } = await openStreams(client, size);
@@ -164,7 +164,7 @@ describe.each(fabrics.flatMap((name) => [10, 100_000].map((size) => [name, size]
       for (const end of ends) expect((await end).code).toBe(Status.UNAVAILABLE);
     });
 
-    test('a channel that is closed ends them, at both ends', async () => {
+    test('a channel that is closed ends the calls at both ends', async () => {
       const server = await serve();
       const { client, channel } = reach();
       const { ends } = await openStreams(client, size);

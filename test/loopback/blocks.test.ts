@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 
 describe('a block', () => {
-  test('has memory of its size, the same each time, and its number', () => {
+  test('has memory of its size, always the same memory, and its number', () => {
     const block = blocks.alloc(100);
     expect(blocks.memoryOf(block).byteLength).toBe(100);
     expect(blocks.lend(block)).toBe(blocks.memoryOf(block));
@@ -19,7 +19,7 @@ describe('a block', () => {
     expect([blocks.count, blocks.leasedBytes]).toEqual([1, 100]);
   });
 
-  test('is gone with its last reference', () => {
+  test('is freed with its last reference', () => {
     const block = blocks.alloc(100);
     blocks.addReference(block);
     blocks.release(block);
@@ -29,14 +29,14 @@ describe('a block', () => {
     expect(() => blocks.memoryOf(block)).toThrow(`loopback: block ${block} has been released`);
   });
 
-  test('that is taken leaves no view of it', () => {
+  test('whose memory is taken has no view of it left', () => {
     const block = blocks.alloc(100);
     const view = new Uint8Array(blocks.lend(block));
     blocks.take(block);
     expect([view.length, blocks.count]).toEqual([0, 0]);
   });
 
-  test('that is taken while another has a reference is empty for that one', () => {
+  test('whose memory is taken is empty for all other references', () => {
     const block = blocks.alloc(100);
     blocks.lend(block);
     blocks.addReference(block);
@@ -46,7 +46,7 @@ describe('a block', () => {
     expect(blocks.count).toBe(0);
   });
 
-  test('that was released twice, or never was, changes nothing', () => {
+  test('that was released twice, or never existed, changes nothing', () => {
     const block = blocks.alloc(100);
     blocks.release(block);
     for (const each of [block, 12_345]) {

@@ -43,7 +43,7 @@ test.each([
   );
 });
 
-test('one end that is closed ends both, once, and their numbers are not given again', async () => {
+test('closing one end closes both, once, and their numbers are not used again', async () => {
   const [client, server] = [session('client'), session('server')];
   context.connectSession(server, context.sessionAddress(client));
   context.connectSession(client, context.sessionAddress(server));
@@ -63,7 +63,7 @@ test('one end that is closed ends both, once, and their numbers are not given ag
   expect([client, server]).not.toContain(session('client'));
 });
 
-test('a buffer that is registered need not be kept', async () => {
+test('a registered buffer need not be referenced', async () => {
   expect(context.registerBuffer(2 ** 33 + 5)).toBe('');
   await turn();
   expect(seen.map(({ kind }) => kind)).toEqual([EvKind.evicted]);

@@ -84,7 +84,7 @@ describe('a value is decoded as it was encoded', () => {
     ).toBe(0);
   });
 
-  test('binaries are Uint8Arrays of their own, a Buffer becomes one', () => {
+  test('binaries are Uint8Arrays with their own memory, even when a Buffer was sent', () => {
     const bytes = type.encode({ small: Buffer.from('abc') });
     const { small } = type.decode(bytes) as { small: Uint8Array };
     expect(small.constructor).toBe(Uint8Array);
@@ -92,7 +92,7 @@ describe('a value is decoded as it was encoded', () => {
     expect([...small]).toEqual([97, 98, 99]);
   });
 
-  test('large binaries of a bulk message are views, and counted', () => {
+  test('large binaries of a bulk message are views, and are counted', () => {
     const value = { first: new Uint8Array(100).fill(1), deep: [{ second: new Uint8Array(200).fill(2) }] };
     const { bytes, outOfLine } = gathered(value, 50);
     expect(outOfLine).toBe(2);
@@ -105,7 +105,7 @@ describe('a value is decoded as it was encoded', () => {
     expect(back.first.buffer).toBe(bytes.buffer);
   });
 
-  test('any number of large binaries', () => {
+  test('any number of large binaries is allowed', () => {
     const value = Array.from({ length: 40 }, (_, i) => new Uint8Array(50).fill(i));
     const { bytes, outOfLine } = gathered(value, 50);
     expect(outOfLine).toBe(40);
@@ -138,7 +138,7 @@ describe('a value is decoded as it was encoded', () => {
     expect(type.decode(gathered(beside, 50).bytes)).toEqual(beside);
   });
 
-  test('an object without a prototype, with a field toJSON', () => {
+  test('an object may have no prototype, or a field toJSON', () => {
     expect(type.decode(type.encode(Object.assign(Object.create(null), { toJSON: 'x' })))).toEqual({
       toJSON: 'x',
     });

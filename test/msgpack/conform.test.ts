@@ -103,13 +103,13 @@ describe('refused as by protobuf, with the name of the field', () => {
     expect(reasonOf(() => any(type).encode(given))).not.toBe('');
   });
 
-  test('a cycle', () => {
+  test('a cycle is refused', () => {
     const tree: { next?: object } = {};
     tree.next = tree;
     expect(reasonOf(() => packed(any(Tree)).encode(tree))).toMatch(/nested more than 100 deep/);
   });
 
-  test('a key that would be decoded as another one', () => {
+  test('a key that would be decoded as another key is refused', () => {
     const map = JSON.parse('{"__proto__": "a"}') as object;
     expect(reasonOf(() => packed(any(Maps)).encode({ textByString: map }))).toMatch(
       /a key __proto__ cannot travel/,
@@ -118,13 +118,13 @@ describe('refused as by protobuf, with the name of the field', () => {
 });
 
 describe('a newer peer', () => {
-  test('has fields that this one does not know: they are skipped', () => {
+  test('may send unknown fields, which are skipped', () => {
     expect(packed(any(Tree)).decode(pack({ label: 'a', colour: 'red' }))).toEqual(
       Tree.create({ label: 'a' }),
     );
   });
 
-  test('chooses a case that this one does not know: no case is set', () => {
+  test('may set an unknown case, and then no case is set', () => {
     const decoded = packed(any(Oneofs)).decode(pack({ choice: { case: 'later', value: 1 } }));
     expect(decoded).toEqual(Oneofs.create());
   });

@@ -83,14 +83,14 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     expect(await client[name]({})).toEqual(Entry.create());
   });
 
-  test.each([10, 9000, 1_000_000])('%d bytes', async (bytes) => {
+  test.each([10, 9000, 1_000_000])('a message with %d bytes arrives', async (bytes) => {
     const client = createClient(LedgerDefinition, await open(way, LedgerDefinition));
     const scan = new Uint8Array(bytes).fill(7);
     const { proof } = await client.echo({ proof: { case: 'scan', value: scan } });
     expect(Buffer.compare(proof.value as Uint8Array, scan)).toBe(0);
   });
 
-  test('streams of all kinds', async () => {
+  test('streams of all kinds work', async () => {
     const client = createClient(LedgerDefinition, await open(way, LedgerDefinition));
     const sizes: number[] = [];
     for await (const { proof } of client.list({ entries: 3, bytes: 50_000n }))
@@ -102,7 +102,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     expect(ids).toEqual(['A', 'B']);
   });
 
-  test('one-way', async () => {
+  test('one-way calls work', async () => {
     const client = createClient(LedgerDefinition, await open(way, LedgerDefinition));
     const heard = new Promise<string>((resolve) => {
       forgotten = resolve;
@@ -117,7 +117,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     expect(await client.import([{ id: 'a' }])).toEqual({ entries: 1, bytes: 0n });
   });
 
-  test('a server from before the option: an error that says so, and nothing has run', async () => {
+  test('a server from before the option causes an error with that reason, and nothing has run', async () => {
     const client = createClient(LedgerDefinition, await open(way, older(LedgerDefinition)));
     const refused = {
       code: Status.UNIMPLEMENTED,
@@ -132,7 +132,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
   });
 });
 
-test('calls from a server to its client', async () => {
+test('calls from a server to its client work', async () => {
   let call: Promise<Entry> | undefined;
   const channel = createInProcessChannel((server) => {
     const peers = peersOf(server);
@@ -170,7 +170,7 @@ test('a service without a schema is called with the same bytes', async () => {
   });
 });
 
-test('which methods have it, and under which ids', () => {
+test('the methods with MessagePack have it, under their documented ids', () => {
   const forms = [LedgerDefinition, BookDefinition].flatMap(({ methods }) =>
     Object.values(methods).map(({ name, id, preferred, options }) => [
       name,

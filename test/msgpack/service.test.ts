@@ -66,7 +66,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
   });
   afterEach(() => close());
 
-  test.each([0, 10, 8000, 9000, 20_000, 1_000_000])('a message with %d bytes', async (bytes) => {
+  test.each([0, 10, 8000, 9000, 20_000, 1_000_000])('a message with %d bytes arrives', async (bytes) => {
     const message = { from: 'Ada', at: new Date(5), data: new Uint8Array(bytes).fill(7) };
     const { id, echo } = await client.say(message);
     expect(id).toBe(2n ** 40n);
@@ -74,7 +74,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     expect(Buffer.compare(echo.data!, message.data)).toBe(0);
   });
 
-  test('streams of all kinds', async () => {
+  test('streams of all kinds work', async () => {
     const sizes: number[] = [];
     for await (const { data } of client.history({ count: 4, bytes: 50_000 })) sizes.push(data!.length);
     expect(sizes).toEqual([50_000, 50_000, 50_000, 50_000]);
@@ -85,7 +85,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     expect(lines).toEqual(['A', 'B']);
   });
 
-  test('errors are those of every service', async () => {
+  test('errors are the same as those of other services', async () => {
     await expect(client.fail('nothing here')).rejects.toMatchObject({
       code: Status.NOT_FOUND,
       processed: 'yes',

@@ -140,7 +140,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
   });
   afterEach(() => close());
 
-  test.each([0, 100, 9000, 1_000_000])('a message with %d bytes', async (bytes) => {
+  test.each([0, 100, 9000, 1_000_000])('a message with %d bytes arrives', async (bytes) => {
     const payload = new Uint8Array(bytes).fill(9);
     const answer = await client.unary({ text: 'a', payload });
     expect(answer.text).toBe('a');
@@ -167,7 +167,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     },
   );
 
-  test('a loop left by break, or by an error, gives its stream back', async () => {
+  test('a loop that ends by break, or by an error, frees its stream', async () => {
     for (let i = 0; i < streams.default + 10; ++i) {
       const loop = (async () => {
         for await (const message of client.count({ count: 1_000_000 })) {
@@ -186,13 +186,13 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     expect(last).toBe(49);
   });
 
-  test('streams of all kinds', async () => {
+  test('streams of all kinds work', async () => {
     expect(await numbers(client.count({ count: 4 }))).toEqual([0, 1, 2, 3]);
     expect((await client.sum(items(1, 2, 39))).number).toBe(42);
     expect(await numbers(client.echo(items(5, 6)))).toEqual([5, 6]);
   });
 
-  test('headers and trailers', async () => {
+  test('headers and trailers arrive', async () => {
     const seen: unknown[] = [];
     const options: CallOptions = {
       headers: { 'x-asked': 'Ada' },
@@ -205,7 +205,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     expect(seen).toContain('behind');
   });
 
-  test('errors: code, text, details, trailers', async () => {
+  test('errors have their code, text, details and trailers', async () => {
     const error = await caught(client.unary({ text: 'missing' }, { headers: { a: 'b' } }));
     expect(error).toMatchObject({ code: Code.NotFound, rawMessage: 'no such thing' });
     expect(error.details).toMatchObject([{ type: 'google.rpc.BadRequest' }]);
@@ -219,7 +219,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     });
   });
 
-  test('a time limit, and a signal', async () => {
+  test('a time limit and a signal end a call', async () => {
     expect(await caught(client.unary({ text: 'hang' }, { timeoutMs: 30 }))).toMatchObject({
       code: Code.DeadlineExceeded,
     });
@@ -243,7 +243,7 @@ describe.each(['in process', 'shm'])('%s', (way) => {
     expect(aborted[0]?.code).toBe(Status.CANCELLED);
   });
 
-  test('interceptors of connect-es', async () => {
+  test('interceptors of connect-es run', async () => {
     const seen: string[] = [];
     const watch: Interceptor = (next) => async (request) => {
       request.header.set('x-asked', 'by an interceptor');

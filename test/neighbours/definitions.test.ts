@@ -60,7 +60,7 @@ const { unary, count, sum, echo } = StreamsDefinition.methods;
 /** A part of the service for which every method has a handler, as the types of nice-grpc require. */
 const PartDefinition = { ...StreamsDefinition, methods: { unary, count, sum, echo } };
 
-test('the same object serves both', async () => {
+test('the same object serves both packages', async () => {
   const server = createNiceGrpcServer();
   const implementation: ServiceImplementation<typeof PartDefinition> = handlers;
   server.add(PartDefinition, implementation);
@@ -85,7 +85,7 @@ test('the same object serves both', async () => {
   await ours.close();
 });
 
-test('types: wrong code does not compile', () => {
+test('wrong code does not compile', () => {
   const never = (): boolean => false;
   if (never()) {
     const client = createNiceGrpcClient(StreamsDefinition, createNiceGrpcChannel('127.0.0.1:1'));
@@ -100,7 +100,7 @@ test('types: wrong code does not compile', () => {
   expect(Object.keys(definition)).toContain('unary');
 });
 
-test('a server and a client of grpc-js', async () => {
+test('a server and a client of grpc-js accept the generated definition', async () => {
   const server = new GrpcJsServer();
   server.addService(StreamsDefinition.methods, {
     unary: ({ request }: ServerUnaryCall<Order, ItemInit>, callback: sendUnaryData<ItemInit>) =>
@@ -124,7 +124,7 @@ test('a server and a client of grpc-js', async () => {
   server.forceShutdown();
 });
 
-test('a package of grpc-js', () => {
+test('loadPackageDefinition of grpc-js accepts the generated methods', () => {
   const loaded = loadPackageDefinition({ [StreamsDefinition.fullName]: StreamsDefinition.methods });
   expect(loaded).toHaveProperty('test.stream.Streams.serviceName', 'Streams');
 });
@@ -162,7 +162,7 @@ describe('the forms', () => {
   });
 });
 
-test('services without a schema, too', async () => {
+test('exist for services without a schema, too', async () => {
   const Room = defineService({ name: 'chat.Room', methods: { say: method<{ text: string }, number>() } });
   const server = createNiceGrpcServer();
   server.add(Room, { say: async ({ text }) => text.length });

@@ -216,7 +216,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     expect(await application(overGrpc)).toEqual(ours);
   });
 
-  test('makes calls again where the method allows it', async () => {
+  test('repeats calls where the method allows it', async () => {
     const { unary } = StreamsDefinition.methods;
     const idempotent = Object.assign(Object.create(unary) as typeof unary, {
       options: { idempotencyLevel: 'IDEMPOTENT' },
@@ -235,7 +235,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     client.close();
   });
 
-  test('gets an error without a server, and waits for it on request', async () => {
+  test('gets an error without a server, and waits for a server on request', async () => {
     const client = new GrpcClient('127.0.0.1:1', credentials.createInsecure());
     const { unary } = createGrpcClient(StreamsDefinition, client);
     expect(await outcome(unary({}))).toMatch(/^UNAVAILABLE/);
@@ -260,7 +260,7 @@ describe('the same application over rdma-rpc and over gRPC', () => {
     }
   });
 
-  test('values that gRPC cannot carry, and arguments that are no client, are refused at once', async () => {
+  test('values that gRPC cannot carry, and arguments that are not clients, are refused at once', async () => {
     const metadata = { 'x-text': 'grüß' };
     await expect(overGrpc().unary({}, { metadata })).rejects.toThrow(/put other text under a -bin key/);
     expect(() => createGrpcClient(StreamsDefinition, '127.0.0.1:1' as never)).toThrow(

@@ -54,12 +54,12 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     server.stop();
   });
 
-  test.each([0, 100, 100_000])('one request, one response with %d bytes', async (bytes) => {
+  test.each([0, 100, 100_000])('one request and one response with %d bytes arrive', async (bytes) => {
     const payload = new Uint8Array(bytes).fill(3);
     expect(await client.unary({ text: 'a', payload })).toEqual({ number: 0, text: 'a', payload });
   });
 
-  test('streams of all kinds', async () => {
+  test('streams of all kinds work', async () => {
     expect(await numbers(client.count({ count: 5 }))).toEqual([0, 1, 2, 3, 4]);
     expect((await client.sum(items(1, 2, 39))).number).toBe(42);
     expect((await client.sum(items())).number).toBe(0);
@@ -67,7 +67,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(await numbers(client.echo(items()))).toEqual([]);
   });
 
-  test('a stream of more than the buffers on its way', async () => {
+  test('a stream may have more bytes in flight than the buffers hold', async () => {
     let bytes = 0;
     for await (const { payload } of client.count({ count: 100, bytes: 50_000 })) bytes += payload.byteLength;
     expect(bytes).toBe(5_000_000);
@@ -77,7 +77,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(await numbers(client.first(items(7, 8, 9)))).toEqual([7, 42]);
   });
 
-  test('a response that cannot be sent is heard of', async () => {
+  test('a response that cannot be sent is reported', async () => {
     seen.errors.length = 0;
     const error = await caught(client.unary({ text: 'wrong' }));
     expect([error.code, error.details]).toEqual([13, 'test.stream.Streams/Unary: the handler failed']);
@@ -88,7 +88,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     ]);
   });
 
-  test('more entries of metadata than messages of this package may have', async () => {
+  test('more entries of metadata may be sent than messages of this package may have', async () => {
     const metadata = new NiceGrpcMetadata();
     for (let i = 0; i < 100; ++i) metadata.set(`x-many-${i}`, 'v');
     expect((await client.unary({ text: 'count the metadata' }, { metadata })).number).toBe(100);
@@ -100,7 +100,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect([...trailer].filter(([key]) => key.startsWith('x-many-'))).toHaveLength(60);
   });
 
-  test('the header of a unary method is sent with its response, even when it is to be sent earlier', async () => {
+  test('the header of a unary method is sent with its response, even when the handler sends it earlier', async () => {
     let header = new NiceGrpcMetadata();
     const onHeader = (given: NiceGrpcMetadata): void => {
       header = given;
@@ -109,7 +109,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(header.getAll('x-header')).toEqual(['second']);
   });
 
-  test('metadata, header and trailer', async () => {
+  test('metadata, header and trailer arrive', async () => {
     const told: unknown[] = [];
     const options = {
       metadata: new NiceGrpcMetadata({ 'x-asked': 'Ada' }),
@@ -125,7 +125,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(told).toEqual(['ahead', Buffer.from([0, 255]), 'Ada']);
   });
 
-  test('sendHeader() sends it before there is a message', async () => {
+  test('sendHeader() sends the header before any message', async () => {
     const controller = new AbortController();
     let header: NiceGrpcMetadata | undefined;
     const options = {
@@ -140,7 +140,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     await seen.aborted();
   });
 
-  test('the context tells of the call', async () => {
+  test('the context has the properties of the call', async () => {
     expect((await client.unary({ text: 'context' })).text).toBe(
       'test.stream.Streams/Unary function true false',
     );
@@ -158,7 +158,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(error.details).toMatch(details);
   });
 
-  test('a response that is none fails the call, and no other', async () => {
+  test('an invalid response fails only its own call', async () => {
     expect((await caught(client.unary({ text: 'nothing' }))).code).toBe(Status.INTERNAL);
     expect((await client.unary({ text: 'a' })).text).toBe('a');
   });
@@ -170,7 +170,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(seen.errors).toEqual([[new Error('a secret'), 'test.stream.Streams/Unary']]);
   });
 
-  test('an error in a stream comes behind its messages', async () => {
+  test('an error in a stream arrives after its messages', async () => {
     const got: string[] = [];
     const error = await caught(
       (async () => {
@@ -240,7 +240,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
         );
       });
 
-    test('messages', async () => {
+    test('messages arrive in both directions', async () => {
       const client = open();
       expect(await call(client, { text: 'a' })).toMatchObject({ text: 'a' });
       const got: number[] = [];

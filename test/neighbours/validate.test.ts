@@ -108,7 +108,7 @@ describe('on a server', () => {
     },
   );
 
-  test('a good one goes through, as it came', async () => {
+  test('a valid request arrives unchanged', async () => {
     const client = createClient(SignupDefinition, channelTo({}));
     expect(await client.register(good)).toEqual({ registered: 1 });
     expect(calls).toMatchObject([good]);
@@ -123,7 +123,7 @@ describe('on a server', () => {
     expect(violations[0]?.field?.elements).toMatchObject([{ fieldName: 'name', fieldNumber: 2 }]);
   });
 
-  test('only the first one, on request', async () => {
+  test('only the first violation is reported, on request', async () => {
     const client = createClient(SignupDefinition, channelTo({ failFast: true }));
     const error = await failed(client.register({ ...good, name: 'A', age: 7 }));
     expect(error.findDetails(BadRequest)[0]?.fieldViolations).toHaveLength(1);
@@ -145,7 +145,7 @@ describe('on a server', () => {
     expect(error.findDetails(BadRequest)[0]?.fieldViolations.length).toBeGreaterThan(1);
   });
 
-  test('of a stream, the message that breaks one ends it', async () => {
+  test('the message of a stream that breaks a rule ends the stream', async () => {
     const client = createClient(SignupDefinition, channelTo({}));
     const error = await failed(client.registerAll([good, { ...good, age: 7 }, good]));
     expect(error).toMatchObject({ code: Status.INVALID_ARGUMENT, message: expect.stringContaining('age: ') });
@@ -153,7 +153,7 @@ describe('on a server', () => {
     expect(await client.registerAll([good, good])).toEqual({ registered: 3 });
   });
 
-  test('services without rules are left alone', async () => {
+  test('services without rules are not affected', async () => {
     const payload = new Uint8Array(100_000).fill(1);
     const { echo } = createClient(EchoDefinition, channelTo({ responses: true }));
     expect((await echo({ text: 'a', payload })).payload).toEqual(payload);
@@ -200,7 +200,7 @@ async function load(proto: string): Promise<{ SDefinition: ServiceDefinition }> 
   return (await import(join(directory, 'gen/a.rdma.ts'))) as { SDefinition: ServiceDefinition };
 }
 
-test('responses on request: one that breaks a rule is INTERNAL', async () => {
+test('on request responses are checked, and one that breaks a rule is INTERNAL', async () => {
   const { SDefinition } = await load(
     'message M { int32 x = 1 [(buf.validate.field).int32.gt = 0]; }\nservice S { rpc Get(M) returns (M); rpc Many(M) returns (stream M); }',
   );
@@ -231,7 +231,7 @@ test('responses on request: one that breaks a rule is INTERNAL', async () => {
   expect(seen).toEqual([{ x: 1 }]);
 });
 
-test('a rule that is wrong itself is INTERNAL, and says which message has it', async () => {
+test('an invalid rule is INTERNAL, and the error names its message', async () => {
   const { SDefinition } = await load(
     'message M { int32 x = 1 [(buf.validate.field).cel = { id: "x" expression: "this. is no CEL" }]; }\nservice S { rpc Get(M) returns (M); }',
   );
@@ -251,7 +251,7 @@ test('unknown options are refused', () => {
   expect(() => validation({ failfast: true } as never)).toThrow(/did you mean failFast/);
 });
 
-test('where the rules are not to be found, the error says how to get them', async () => {
+test('when the rules cannot be found, the error explains how to get them', async () => {
   const directory = workspace({ 'a.proto': 'syntax = "proto3"; import "buf/validate/validate.proto";' });
   const before = process.cwd();
   process.chdir(directory);
@@ -277,7 +277,7 @@ describe('examples/validate', () => {
     expect(lines.at(-1)).toBe('INVALID_ARGUMENT, processed: no');
   });
 
-  test('its server', async () => {
+  test('its server answers as described', async () => {
     const { server, address } = await startServer('127.0.0.1:0');
     expect(address).toMatch(/^127\.0\.0\.1:/);
     await server.shutdown();

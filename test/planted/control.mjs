@@ -42,7 +42,7 @@ export const controlBugs = [
     file: 'handshake-limiter.ts',
     from: '    this.#waiting.delete(one);\n',
     to: '',
-    caughtBy: ['test/control/handshake-limiter.test.ts', 'are given in order, as they come free'],
+    caughtBy: ['test/control/handshake-limiter.test.ts', 'are given in order, as they become free'],
   },
   {
     name: 'the longest stalled handshake is evicted, even if it has advanced furthest',
@@ -111,7 +111,7 @@ export const controlBugs = [
     to: '    this.#roundTrips = 1;',
     caughtBy: [
       'test/control/handshake-limiter.test.ts',
-      'is waited for by the round trips of its next message, and counts each step',
+      'has the time of the round trips of its next message, and each step counts',
     ],
   },
   {
@@ -119,10 +119,7 @@ export const controlBugs = [
     file: 'silent.ts',
     from: '  #trim(): void {\n    this.#timer = undefined;\n',
     to: '  #trim(): void {\n',
-    caughtBy: [
-      'test/control/handshake-limiter.test.ts',
-      'are evicted the second time, too, in a later overload',
-    ],
+    caughtBy: ['test/control/handshake-limiter.test.ts', 'are evicted again in a later overload'],
   },
   {
     name: 'a client tries one device alone',

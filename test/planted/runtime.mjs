@@ -11,7 +11,7 @@ export const runtimeBugs = [
     to: '    this.#waiting = false;',
     caughtBy: [
       'test/client/last-words.test.ts',
-      'waits for the reason that the server sends, in the order of events',
+      'waits for the reason that the server sends, and keeps the order of events',
     ],
   },
   {
@@ -21,7 +21,7 @@ export const runtimeBugs = [
     to: '      this.#unsettled.length = 0;',
     caughtBy: [
       'test/client/client-bulk.test.ts',
-      'are under way although the stack came to its end right behind their submission',
+      'calls count as in flight although the stack reached its end right after their submission',
     ],
   },
   {
@@ -31,7 +31,7 @@ export const runtimeBugs = [
     to: 'extras.retried ||',
     caughtBy: [
       'test/channel/turned-away.test.ts',
-      'has a call with `waitForReady` made again as often as that comes, with a pause from the second time on',
+      'makes the client repeat a call with `waitForReady` each time, with a pause from the second time on',
     ],
   },
   {
@@ -88,7 +88,7 @@ export const runtimeBugs = [
     to: '',
     caughtBy: [
       'test/client/abort-listeners.test.ts',
-      'that are answered leave none, and one that is not can still be cancelled',
+      'that are answered leave no listener, and other calls can still be cancelled',
     ],
   },
   {
@@ -113,7 +113,7 @@ export const runtimeBugs = [
     file: 'hedging.ts',
     from: 'if (begun < policy.attemptsMax && budget.allows)',
     to: 'if (begun <= policy.attemptsMax && budget.allows)',
-    caughtBy: ['test/channel/repeats.test.ts', 'when all fail, the last error'],
+    caughtBy: ['test/channel/repeats.test.ts', 'fails with the last error when all attempts fail'],
   },
   {
     name: 'large answers of attempts that lost are released by garbage collection only',
@@ -122,7 +122,7 @@ export const runtimeBugs = [
     to: '',
     caughtBy: [
       'test/channel/repeat-rules.test.ts',
-      'large answers of losers are given back, that of the winner is not',
+      'large answers of losing attempts are released, and the answer of the winner is not',
     ],
   },
   {
@@ -139,7 +139,7 @@ export const runtimeBugs = [
     to: '',
     caughtBy: [
       'test/stream/client-stream.test.ts',
-      'a part that finds no send slot, again and again, takes no place from itself',
+      'a part that repeatedly finds no send slot does not use up the call slots',
     ],
   },
   {
@@ -155,7 +155,7 @@ export const runtimeBugs = [
       --this.unread;
     }
     return false;`,
-    caughtBy: ['test/stream/reader-writer.test.ts', 'reports a part when its last message has been taken'],
+    caughtBy: ['test/stream/reader-writer.test.ts', 'reports a part when its last message has been read'],
   },
   {
     name: 'packed messages have lengths of one byte',
@@ -193,7 +193,10 @@ export const runtimeBugs = [
     file: 'connections.ts',
     from: 'connected - ejected < 2',
     to: 'connected - ejected < 1',
-    caughtBy: ['test/channel/outliers.test.ts', 'never the last connected address, whatever it answers'],
+    caughtBy: [
+      'test/channel/outliers.test.ts',
+      'never leaves out the last connected address, whatever it answers',
+    ],
   },
   {
     name: 'after a long event-loop iteration, an entry that was removed in it returns to the wheel',
@@ -229,7 +232,7 @@ export const runtimeBugs = [
     to: '',
     caughtBy: [
       'test/boundary/resource-queue.test.ts',
-      'costs as many attempts as find room, and one more, however many wait',
+      'causes one attempt more than the number of calls that fit, however many wait',
     ],
   },
   {
@@ -256,7 +259,7 @@ export const runtimeBugs = [
     to: '',
     caughtBy: [
       'test/core/scopes.test.ts',
-      'without entering a store, from which on Node 20 and 22 run every promise of the process with hooks',
+      'inRoot() enters no store, because Node 20 and 22 would then run every promise of the process with hooks',
     ],
   },
   {
@@ -283,7 +286,7 @@ export const runtimeBugs = [
     to: '',
     caughtBy: [
       'test/channel/turned-away.test.ts',
-      'has its call made on another connection of the channel, which is at rest',
+      'makes the client repeat the call on another idle connection of the channel',
     ],
   },
 ];

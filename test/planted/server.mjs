@@ -7,14 +7,14 @@ export const serverBugs = [
     file: 'quotas.ts',
     from: ' ?? this.#closed.get(identity)',
     to: '',
-    caughtBy: ['test/security/quotas.test.ts', 'to come anew, 0 ms later, pays nothing off'],
+    caughtBy: ['test/security/quotas.test.ts', 'of a client that reconnects 0 ms later keep their debt'],
   },
   {
     name: 'an idle client accumulates quota',
     file: 'token-bucket.ts',
     from: 'this.#left = Math.min(this.#perSecond, this.#left + more);',
     to: 'this.#left += more;',
-    caughtBy: ['test/security/quotas.test.ts', 'saves nothing up while it is not used'],
+    caughtBy: ['test/security/quotas.test.ts', 'saves no more than that while it is not used'],
   },
   {
     name: 'a handler starts although its call ended while `authorize` was running',
@@ -33,7 +33,7 @@ export const serverBugs = [
     to: 'await',
     caughtBy: [
       'test/services/health.test.ts',
-      'a change that occurs while its reader is busy with the last one is reported',
+      'reports a change that occurs while its reader handles the previous one',
     ],
   },
   {
@@ -101,7 +101,7 @@ export const serverBugs = [
     to: ') this.close(',
     caughtBy: [
       'test/reverse/second-session.test.ts',
-      'with shutdown: calls of both directions that are under way are answered',
+      'by shutdown waits for calls in progress of both directions',
     ],
   },
   {

@@ -4,8 +4,8 @@
  *
  *   node test/rdma/main.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
  *                               [--sanitize address,undefined]
- *   node test/rdma/main.mjs --device mlx5_0[,mlx5_1] ...      no guest; one name: both ends are on that device
- *   node test/rdma/main.mjs --build                           only what makes sooner what the others do: packages, kernels, programs
+ *   node test/rdma/main.mjs --device mlx5_0[,mlx5_1] ...      no guest; with one name, both ends use that device
+ *   node test/rdma/main.mjs --build                           only installs packages, and builds kernels and programs
  *
  * --kernel: the Linux of the guest; by default that of this machine's Debian. "not run" if Debian's archive
  * does not have it. --only: suites whose name contains it, such as "session" or "node". --filter selects

@@ -59,7 +59,7 @@ function witness(name: string, lines: string[]): Interceptor {
 }
 
 describe('interceptors of reverse calls', () => {
-  test('the first is outermost, on both sides', async () => {
+  test('the first interceptor is outermost, on both sides', async () => {
     const lines: string[] = [];
     const echo = await open(
       [witness('c', lines), witness('d', lines)],
@@ -78,7 +78,7 @@ describe('interceptors of reverse calls', () => {
     ]);
   });
 
-  test('see errors as they were thrown on the side of the handler, as RpcErrors on the other', async () => {
+  test('see the original errors on the side of the handler, and RpcErrors on the other side', async () => {
     const lines: string[] = [];
     const echo = await open([witness('in', lines)], [witness('out', lines)]);
     expect((await caught(() => echo.behave({ text: 'throw' }))).code).toBe(Status.INTERNAL);
@@ -93,7 +93,7 @@ describe('interceptors of reverse calls', () => {
     ]);
   });
 
-  test('change messages and metadata, both ways', async () => {
+  test('change messages and metadata in both directions', async () => {
     const key = createContextKey('nobody', 'who');
     const inner: Interceptor = (next) => async (request) => {
       request.values.set(key, String(request.metadata.get('who')));
@@ -117,7 +117,7 @@ describe('interceptors of reverse calls', () => {
     expect([answer.text, answer.number, trailer.get('seen')]).toEqual(['Ada', 7, 'by the inner']);
   });
 
-  test('answer in place of the handler, refuse, and try again', async () => {
+  test('answer in place of the handler, refuse, and repeat', async () => {
     let attempts = 0;
     const protection: Interceptor = (next) => (request) =>
       ++attempts < 3 ? Promise.reject(new RpcError(Status.UNAVAILABLE, 'not yet')) : next(request);
@@ -136,8 +136,8 @@ describe('interceptors of reverse calls', () => {
   });
 });
 
-describe('what goes along with a reverse call', () => {
-  test('its time limit', async () => {
+describe('a reverse call', () => {
+  test('carries its time limit', async () => {
     const echo = await open([], []);
     const { number } = await echo.behave({ text: 'time left' }, { timeoutMs: 600_000 });
     expect(number).toBeGreaterThan(0);
@@ -145,7 +145,7 @@ describe('what goes along with a reverse call', () => {
     expect((await echo.behave({ text: 'time left' })).number).toBe(0);
   });
 
-  test('an interceptor sees the time limit, and its signal fires when the caller cancels', async () => {
+  test('shows interceptors its time limit, and fires their signal when the caller cancels', async () => {
     let seen: number | undefined;
     let reason: unknown;
     const inner: Interceptor = (next) => (request) => {

@@ -29,7 +29,7 @@ const worlds: readonly (readonly [string, PairWay, object, object])[] = [
 ];
 
 describe.each(worlds)('%s', (_, way, serverOptions, channelOptions) => {
-  test('messages of every size, both ways', async () => {
+  test('messages of every size arrive in both directions', async () => {
     bed = await openReverse(way, serverOptions, channelOptions);
     for (const bytes of sizes) {
       const payload = new Uint8Array(bytes).map((_, i) => i * 7);
@@ -40,7 +40,7 @@ describe.each(worlds)('%s', (_, way, serverOptions, channelOptions) => {
     }
   });
 
-  test('1,000 calls at once each get their own answer, while the client calls, too', async () => {
+  test('1,000 simultaneous calls each get their own answer, while the client calls, too', async () => {
     bed = await openReverse(way, serverOptions, channelOptions);
     const payload = (number: number): Uint8Array => new Uint8Array((number % 40) * 500).fill(number);
     const calls = Array.from({ length: 1000 }, (_, number) =>
@@ -52,7 +52,7 @@ describe.each(worlds)('%s', (_, way, serverOptions, channelOptions) => {
     }
   });
 
-  test('streams of all kinds', async () => {
+  test('streams of all kinds work', async () => {
     bed = await openReverse(way, serverOptions, channelOptions);
     const { streams } = bed;
     const counted = await collect(streams.count({ count: 300, bytes: 100 }));
@@ -74,7 +74,7 @@ describe.each(worlds)('%s', (_, way, serverOptions, channelOptions) => {
     expect(await streams.unary({ count: 3, text: 'x' })).toBeDefined();
   });
 
-  test('an error, header and trailer of a stream, one that is left, one that is cancelled, one that is late', async () => {
+  test('streams have errors, headers and trailers, and can be left, cancelled or time out', async () => {
     bed = await openReverse(way, serverOptions, channelOptions);
     const { streams, streamLog } = bed;
     let trailer: Metadata | undefined;
@@ -116,7 +116,7 @@ test('large messages are not copied, and their memory is freed', async () => {
   await vi.waitFor(() => expect(stats('shm').arenaLeasedBlocks).toBe(0));
 });
 
-test('an answer comes into memory that the caller gives', async () => {
+test('an answer is written into memory that the caller gives', async () => {
   bed = await openReverse('shm');
   const into = allocBuffer(MiB);
   const answer = await bed.echo.fetch({ number: 500_000 }, { into });

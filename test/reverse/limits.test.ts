@@ -82,7 +82,7 @@ test.each([
   expect(gone).not.toHaveBeenCalled();
 });
 
-test('small limits of a message hold for each, not for many that travel together', async () => {
+test('small limits of a message apply to each message, not to many that travel together', async () => {
   const limits = { messageMaxBytes: 1024 };
   const world = await open({ server: limits, channel: limits });
   const echo = await clientOf(world);
@@ -92,7 +92,7 @@ test('small limits of a message hold for each, not for many that travel together
   expect((await Promise.all(calls)).map(({ number }) => number)).toEqual(calls.map((_, i) => i));
 });
 
-test('a second serveReverse on a channel says so; when the first is closed, another may serve', async () => {
+test('a second serveReverse on a channel is refused with the reason; when the first is closed, another may serve', async () => {
   const world = await open();
   const second = serveReverse(world.channel).add(EchoDefinition, {});
   const error = await caught(() => second.ready);
@@ -109,7 +109,7 @@ test('a second serveReverse on a channel says so; when the first is closed, anot
   await third.close();
 });
 
-test('with its channel closed it serves no more, and says so', async () => {
+test('when its channel is closed it no longer serves, and reports that', async () => {
   const server = createServer();
   peersOf(server);
   const address = await server.listen(`unix:${socketPath()}`);

@@ -25,7 +25,7 @@ async function other(...args: string[]): Promise<{ child: ChildProcess; said: st
 const fabrics: readonly NonNullable<ServerOptions['fabric']>[] = ['shm', 'tcp'];
 
 describe.each(fabrics)('over %s', (fabric) => {
-  test('the server is killed: handlers are notified, and the client serves the next one', async () => {
+  test('when the server is killed, handlers are notified, and the client serves the next one', async () => {
     const { child, said: address } = await other('server', '127.0.0.1:0', String(fabric));
     const channel = createChannel(address, { fabric });
     closing.push(() => channel.close());
@@ -76,7 +76,7 @@ describe.each(fabrics)('over %s', (fabric) => {
     expect((await stopped!.echo({ payload, number: 9 }, { timeoutMs: 30_000 })).number).toBe(9);
   });
 
-  test('a client that is killed: its calls fail, and it is gone', async () => {
+  test('when a client is killed, its calls fail, and nothing of it is left', async () => {
     const { peers, child } = await twoClients();
     const gone = vi.fn();
     peers.on('gone', gone);

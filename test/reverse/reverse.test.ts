@@ -74,7 +74,7 @@ test('a peer is the one in `context.peer`, and its name as text', async () => {
   expect(peer.name).toBe(`${peer}`);
 });
 
-test('a handler calls the very client that has called it', async () => {
+test('a handler calls the client that has called it', async () => {
   await onlyPeer();
   const client = createClient(StreamsDefinition, channel);
   expect(await client.unary({ text: 'x', count: 4 })).toMatchObject({ text: 'x', number: 5 });
@@ -85,7 +85,7 @@ test('a handler calls the very client that has called it', async () => {
   await other.close();
 });
 
-test.each([0, 1000, 8192, 100_000, 3_000_000])('%d bytes there and back', async (bytes) => {
+test.each([0, 1000, 8192, 100_000, 3_000_000])('%d bytes arrive in both directions', async (bytes) => {
   const echo = peers.client(EchoDefinition, await onlyPeer());
   const payload = new Uint8Array(bytes).map((_, i) => i);
   const answer = await echo.echo({ payload });
@@ -102,7 +102,7 @@ test('calls beyond inflightMax wait in the queue', async () => {
   expect((await Promise.all(calls)).map(({ number }) => number)).toEqual(calls.map((_, i) => i));
 });
 
-test('errors, metadata, trailers', async () => {
+test('errors, metadata and trailers arrive', async () => {
   const echo = peers.client(EchoDefinition, await onlyPeer());
   expect(await caught(() => echo.behave({ text: 'not found' }))).toMatchObject({
     code: Status.NOT_FOUND,
@@ -144,7 +144,7 @@ describe('a cancelled call', () => {
     expect(await echo.echo({ number: 2 })).toMatchObject({ number: 2 });
   });
 
-  test('before it was made', async () => {
+  test('before it was made is not sent', async () => {
     const echo = peers.client(EchoDefinition, await onlyPeer());
     for (const options of [{ timeoutMs: 0 }, { signal: AbortSignal.abort() }]) {
       expect((await caught(() => echo.echo({}, options))).processed).toBe('no');
@@ -157,7 +157,7 @@ describe('a cancelled call', () => {
   });
 });
 
-test('when the connection is lost: calls fail, handlers learn it, and the client serves again', async () => {
+test('when the connection is lost, calls fail, handlers are notified, and the client serves again', async () => {
   const first = await onlyPeer();
   const echo = peers.client(EchoDefinition, first);
   const error = caught(() => echo.behave({ text: 'hang' }));
@@ -174,7 +174,7 @@ test('when the connection is lost: calls fail, handlers learn it, and the client
   expect(await peers.client(EchoDefinition, peers.all[0]!).echo({ number: 9 })).toMatchObject({ number: 9 });
 });
 
-test('a server that shuts down waits for the answers that it has asked for, and no longer', async () => {
+test('a server that shuts down waits only for the answers to its own calls', async () => {
   const echo = peers.client(EchoDefinition, await onlyPeer());
   const controller = new AbortController();
   const error = caught(() => echo.behave({ text: 'hang' }, { signal: controller.signal }));
@@ -186,7 +186,7 @@ test('a server that shuts down waits for the answers that it has asked for, and 
   await down;
 });
 
-test('close: the server is notified, calls fail', async () => {
+test('close() notifies the server, and calls fail', async () => {
   const gone = vi.fn();
   peers.on('gone', gone);
   const peer = await onlyPeer();
@@ -198,7 +198,7 @@ test('close: the server is notified, calls fail', async () => {
   expect(peers.all).toEqual([]);
 });
 
-test('a server that has no such service', async () => {
+test('a server that does not support reverse calls causes UNIMPLEMENTED', async () => {
   const plain = createServer();
   const other = createChannel(await plain.listen(`unix:${socketPath()}`));
   const serving = serveReverse(other);

@@ -91,7 +91,7 @@ test('this side can have a second session', () => {
   expect(ownFeatures & feature.reverse).toBe(feature.reverse);
 });
 
-test('a channel that serves nothing has one session, and no frame of another', async () => {
+test('a channel that serves nothing has one session, and sends no frame for a second one', async () => {
   const frames = overhear();
   const { server } = listening();
   const channel = createChannel(await server.listen(`unix:${socketPath()}`));
@@ -112,8 +112,8 @@ test('a client that serves has two sessions, with separate keys', async () => {
   expect(attach).toMatchObject({ proof: expect.any(Uint8Array) });
 });
 
-describe('a peer of a release without it', () => {
-  test('a server: the client gets an error', async () => {
+describe('a peer of a release without the second session', () => {
+  test('when it is a server, the client gets an error', async () => {
     overhear(without('welcome'));
     const world = await open();
     const error = await caught(() => world.reverse.ready);
@@ -125,7 +125,7 @@ describe('a peer of a release without it', () => {
     });
   });
 
-  test('a client that opens a stream in order to serve: the error says what to do', async () => {
+  test('when it is a client that opens a stream in order to serve, the error says what to do', async () => {
     const { server } = listening();
     const channel = createChannel(await server.listen(`unix:${socketPath()}`));
     closing.push(() => channel.close());
@@ -137,7 +137,7 @@ describe('a peer of a release without it', () => {
     );
   });
 
-  test('a client that did not offer it, and says that it serves all the same', async () => {
+  test('a client that did not offer to serve, and serves nevertheless, is refused', async () => {
     overhear(without('hello'));
     const world = await open();
     expect(await caught(() => world.reverse.ready)).toMatchObject({ code: Status.UNIMPLEMENTED });
@@ -180,8 +180,8 @@ describe('clients that may serve', () => {
   });
 });
 
-describe('the end', () => {
-  test('of the session alone: the connection goes on, and another session follows', async () => {
+describe('the end of the second session', () => {
+  test('leaves the connection, and another second session follows', async () => {
     const world = await open();
     await world.reverse.ready;
     const echo = await clientOf(world);
@@ -203,7 +203,7 @@ describe('the end', () => {
     await vi.waitFor(() => expect(stats('shm').sessions).toBe(2));
   });
 
-  test('with shutdown: calls of both directions that are under way are answered', async () => {
+  test('by shutdown waits for calls in progress of both directions', async () => {
     const world = await open();
     await world.reverse.ready;
     const echo = await clientOf(world);
@@ -229,7 +229,7 @@ describe('the end', () => {
     await vi.waitFor(() => expect(world.server.sessionCount).toBe(0));
   });
 
-  test('a connection that has reached its age: the client serves on the next one', async () => {
+  test('a connection that has reached its age ends, and the client serves on the next one', async () => {
     const world = await open({ connectionAgeMaxMs: 200 });
     await world.reverse.ready;
     await clientOf(world);
@@ -268,7 +268,7 @@ describe('a peer that breaks the rules loses its connection, and the next one se
     await vi.waitFor(() => expect(stats('shm').sessions).toBe(4));
   });
 
-  test('serve twice', async () => {
+  test('when it sends `serve` twice', async () => {
     const sent: Link[] = [];
     const { send } = Link.prototype;
     vi.spyOn(Link.prototype, 'send').mockImplementation(function (this: Link, frame: Frame) {
@@ -284,7 +284,7 @@ describe('a peer that breaks the rules loses its connection, and the next one se
   });
 });
 
-test('a fabric that has no room for another session: the client asks again, and other calls go on', async () => {
+test('when a fabric has no room for another session the client asks again, and other calls continue', async () => {
   let refusals = 2;
   const { create } = Sessions.prototype;
   vi.spyOn(Sessions.prototype, 'create').mockImplementation(function (this: Sessions, options) {

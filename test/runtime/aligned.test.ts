@@ -212,7 +212,7 @@ describe.each(pairWays.filter((way) => way !== 'loopback'))('over %s', (way) => 
       expect(Buffer.compare(reply.payload, payload(100_000))).toBe(0);
     });
 
-    test('other values of the option are refused', async () => {
+    test('other values of the option `into` are refused', async () => {
       using lease = allocBuffer(1000, pair.channel);
       const options = { into: lease, intoOverflow: 'copy' as 'lease' };
       await expect(client().echo({}, options)).rejects.toThrow("intoOverflow must be 'error' or 'lease'");

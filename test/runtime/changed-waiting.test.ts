@@ -198,7 +198,7 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
       await pair.close();
     });
 
-    test('lets a call to a client send the bytes of the moment', async () => {
+    test('lets a reverse call send the bytes of the moment', async () => {
       let peers: Peers | undefined;
       const pair = await openPair(way, (server) => {
         peers = peersOf(server);

@@ -69,7 +69,7 @@ test('calls under way finish in the grace period of shutdown(), and later ones a
   await channel.close();
 });
 
-test('listen rejects and says why', async () => {
+test('listen rejects with the reason', async () => {
   const { channel, server } = started();
   await expect(server.listen('127.0.0.1:0')).rejects.toThrow(
     'listen 127.0.0.1:0: the server of createInProcessChannel has no address; use createServer()',

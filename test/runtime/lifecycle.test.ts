@@ -202,7 +202,7 @@ describe('nothing is left', () => {
     await until(() => stats('sim').memoryRegions === 0);
   });
 
-  test('but a message that outlives its channel keeps its bytes', async () => {
+  test('a message that outlives its channel keeps its bytes', async () => {
     const channel = createInProcessChannel((server) => server.add(EchoDefinition, { echo: (r) => r }));
     const answer = await createClient(EchoDefinition, channel).echo({
       payload: new Uint8Array(100_000).fill(9),

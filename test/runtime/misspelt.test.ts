@@ -107,8 +107,8 @@ describe('options of a call', () => {
         },
       });
       const client = createClient(EchoDefinition, channel);
-      // There are more calls than the window allows. Therefore one of the two kinds of calls comes from the
-      // queue in a batch of events.
+      // There are more calls than the window allows, so some calls of both kinds wait, and are sent from the
+      // queue while a batch of events is handled.
       const all = Array.from({ length: 700 }, (_, number) =>
         client.echo({ number }, number % 2 === 0 ? {} : ({ signal } as never)).then(
           (answer) => answer.number,

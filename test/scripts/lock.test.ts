@@ -15,7 +15,7 @@ const { locked } = (await import(new URL('../../scripts/lock.mjs', import.meta.u
 };
 const fresh = (): string => join(mkdtempSync(join(tmpdir(), 'lock-')), 'made', 'lock');
 
-test('the second waits for the end of the first, and says so once', async () => {
+test('the second process waits for the end of the first, and prints that once', async () => {
   const path = fresh();
   const log: string[] = [];
   let end = (): void => undefined;
@@ -36,7 +36,7 @@ test('the second waits for the end of the first, and says so once', async () => 
   expect(existsSync(path)).toBe(false);
 });
 
-test('an action that throws gives the lock back', async () => {
+test('an action that throws releases the lock', async () => {
   const path = fresh();
   const fault = new Error('the compiler failed');
   await expect(locked(path, () => Promise.reject(fault))).rejects.toBe(fault);

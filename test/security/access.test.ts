@@ -152,7 +152,7 @@ describe('authorize', () => {
     }
   });
 
-  test('that throws costs that call only, and its caller learns nothing', async () => {
+  test('that throws fails only that call, and its caller does not get the error', async () => {
     let bad = true;
     const errors: unknown[] = [];
     const { address } = await serve({
@@ -257,7 +257,7 @@ describe('authorize', () => {
     expect(runs).toBe(1);
   });
 
-  test('a table that cannot be meant is found when it is given', () => {
+  test('a table that cannot work is refused at once', () => {
     expect(() => createServer({ authorize: { 'test.echo.Echo': own } })).toThrow(
       /the key "test.echo.Echo" must be 'package.Service/,
     );
@@ -312,7 +312,7 @@ test.each<[string, Record<string, string>, boolean, boolean]>([
     if (each.status === 'rejected') expect(each.reason).toMatchObject({ code: Status.PERMISSION_DENIED });
 });
 
-test('a table that names services which the server does not have: it warns when the server listens', async () => {
+test('a table with services that the server does not have causes a warning when the server listens', async () => {
   const { lines, server } = await serve({
     authorize: { 'test.echo.Ehco/*': own, 'test.echo.Echo/*': own, 'shop.v1.Basket/Pay': own, '*': own },
   });

@@ -281,21 +281,21 @@ test('a thief of both tokens of a tcp connection is rejected, and the client sti
   expect(await comes(words.subarray(0, 16))).toEqual({ said: 2, from: words.subarray(16) });
 });
 
-describe('a key that is missing is never made up:', () => {
+describe('a key that is missing is never replaced', () => {
   const opening = [randomBytes(8), randomBytes(8)];
   const bound = { features: feature.bound };
   /** A connection with the properties that a binding uses. */
   const duplexOf = (transport: string, tlsSecret?: Uint8Array) =>
     ({ verified: { transport }, tlsSecret }) as unknown as Link['duplex'];
 
-  test('that of TLS is read once, and a connection that is lost then changes nothing', () => {
+  test('the key of TLS is read once, so the loss of a connection changes nothing', () => {
     const tlsSecret = randomBytes(32);
     const offer = bindingOffer(duplexOf('tls', tlsSecret));
     const proof = agreedOf(offer, bound, bound, opening)!.attempt(0, 'tcp').attach(someAddress);
     expect(proof).toEqual(new Binding(tlsSecret, opening).attempt(0, 'tcp').attach(someAddress));
   });
 
-  test('without that of TLS, whatever the two say of halves', () => {
+  test('without the key of TLS there is an error, whatever the two sides claim about halves', () => {
     const halves = { ...bound, secret: randomBytes(32) };
     expect(bindingOffer(duplexOf('tls'))).toEqual({ tls: true, features: 0 });
     expect(() => agreedOf({ tls: true, features: 0 }, halves, halves, opening)).toThrow(
@@ -306,7 +306,7 @@ describe('a key that is missing is never made up:', () => {
     );
   });
 
-  test('without a half there is no binding where that may be', () => {
+  test('without one half there is no binding, where that is allowed', () => {
     const half = { ...bound, secret: randomBytes(32) };
     const duplex = duplexOf('unix');
     expect(agreedOf(bindingOffer(duplex), half, bound, opening)).toBeUndefined();
@@ -336,7 +336,7 @@ describe('a session is bound', () => {
   });
 });
 
-describe('a session that promises less than is required is refused', () => {
+describe('a session with a lower level than required is refused', () => {
   test.each<[string, ServerOptions, ChannelOptions, RegExp]>([
     [
       'by the server, without TLS',

@@ -36,7 +36,7 @@ describe('credentials of a session', () => {
     expect(server.sessions[0]!.security).toBe('none');
   });
 
-  test('go over TLS', async () => {
+  test('are sent over TLS', async () => {
     const { address } = await serve(
       { tls: { cert, key }, authenticate: (_, metadata) => `token:${String(metadata.get('token'))}` },
       '127.0.0.1:0',
@@ -79,7 +79,7 @@ describe('credentials of a session', () => {
 });
 
 describe('credentials of calls', () => {
-  test('go with each of them, and are kept until shortly before they expire', async () => {
+  test('are sent with each call, and are kept until shortly before they expire', async () => {
     let asked = 0;
     let expiresAtMs: number | undefined = Date.now() + 3_600_000;
     const call = async () => ({ metadata: { token: `t${++asked}` }, ...(expiresAtMs && { expiresAtMs }) });
@@ -117,7 +117,7 @@ describe('credentials of calls', () => {
     await client.echo({});
   });
 
-  test('whose function hangs once are requested again: no call waits for ever', async () => {
+  test('are requested again when the function hangs once, and no call waits for ever', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     let asked = 0;
     const kept = new KeptCredentials(() =>

@@ -41,7 +41,7 @@ const certOf = ({ cert, key }: Issued, ...chain: readonly string[]) => ({
   backoffMaxMs: 600_000,
 });
 
-test('both sides know each other, each by the authorities of its own domain', async () => {
+test('both sides identify each other, each by the authorities of its own domain', async () => {
   const { seen, address } = await federated();
   const { workload } = await clientOf(webSvid, { 'a.example': own.ca });
   const { channel, client } = reach(address, { tls: workload.channel({ identity: api }) });
@@ -73,7 +73,7 @@ async function showsPaths(): Promise<boolean> {
   return result;
 }
 
-test('authorities between the two are taken, when they are sent', async ({ skip }) => {
+test('intermediate authorities are accepted when they are sent', async ({ skip }) => {
   if (!(await showsPaths())) skip(`Node ${process.versions.node} shows a server no path of certificates`);
   const { seen, address } = await federated();
   const between = new Authority('between', other);
@@ -123,7 +123,7 @@ describe('a client is refused whose certificate', () => {
   });
 });
 
-test('an authority between, whose key another domain has as its own, decides nothing', () => {
+test('an intermediate authority whose key another domain has as its own decides nothing', () => {
   const crossed = new Authority('crossed', own);
   const domains = (root: string) =>
     new TrustDomains(
@@ -141,7 +141,7 @@ test('an authority between, whose key another domain has as its own, decides not
 });
 
 describe('a server of another domain', () => {
-  test('is known by the authorities of the domain that is expected, and by no others', async () => {
+  test('is identified by the authorities of the expected domain, and by no others', async () => {
     // The certificate names the client's domain, for which its authority must not issue certificates.
     const liar = svidOf(api, other.issue({ uris: [api] }), other.ca);
     const { workload } = await clientOf(liar);
@@ -163,15 +163,15 @@ describe('a server of another domain', () => {
     await client.echo({}, { waitForReady: true });
   });
 
-  test('of two domains at once is not asked for', async () => {
+  test('cannot be requested for two domains at once', async () => {
     const { workload } = await clientOf(apiSvid);
     for (const identity of [[api, web], ['dns:web'], []])
       expect(() => workload.channel({ identity })).toThrow(/takes SPIFFE ids, all of one trust domain/);
   });
 });
 
-describe('bundles change at run time:', () => {
-  test('new authorities of the other domain, then none; existing connections stay', async () => {
+describe('bundles change at run time', () => {
+  test('first new authorities of the other domain, then none, and existing connections stay', async () => {
     const { agent, server, address } = await federated();
     const next = new Authority('spire of b, next');
     const before = reach(address, certOf(other.issue({ uris: [web] })));

@@ -87,7 +87,7 @@ describe('a token', () => {
   });
 });
 
-test('goes from the file of a pod to the server, and names its client', async () => {
+test('is sent from the file of a pod to the server, and names its client', async () => {
   const file = join(ends.folder, 'token');
   writeFileSync(file, `${await token()}\n`);
   const { seen, address } = await serve(
@@ -111,7 +111,7 @@ test('is kept until it expires', async () => {
   expect(await serviceAccountToken(file)()).toMatchObject({ expiresAtMs: exp * 1000 });
 });
 
-describe('a file that has no token is an error, without its text:', () => {
+describe('a file without a token is an error that does not contain its text', () => {
   const part = (text: string): string => Buffer.from(text).toString('base64url');
   test.each<[string, string]>([
     ['a secret', 'secret'],
@@ -128,7 +128,7 @@ describe('a file that has no token is an error, without its text:', () => {
     expect(() => claimsOf(text)).toThrow(error.message);
   });
 
-  test('the token of a pod that names no issuer', () => {
+  test('and so is the token of a pod without an issuer', () => {
     expect(issuerOf(`a.${part(`{"iss":"${issuer}"}`)}.c`)).toBe(issuer);
     for (const iss of ['', 5, null])
       expect(() => issuerOf(`a.${part(JSON.stringify({ iss }))}.c`)).toThrow(
@@ -155,7 +155,7 @@ describe('keys from an address', () => {
   });
   afterAll(() => void https.close());
 
-  test('are asked for once, and only of whom the given authorities have signed', async () => {
+  test('are requested once, and only from servers whose certificates the given authorities have signed', async () => {
     answer = { status: 200, body: JSON.stringify(jwks) };
     const authenticate = serviceAccounts({ audience, issuer, jwks: url, ca: authority.ca });
     for (let i = 0; i < 3; ++i) expect(await ask(authenticate, `Bearer ${await token()}`)).toBe(sub);

@@ -78,7 +78,7 @@ test.each<[string, ServerOptions['authenticate'], RegExp]>([
   expect(served.lines[0]).toMatch(says);
 });
 
-test('a name in a certificate that has several lines is none', async () => {
+test('a certificate name with several lines is ignored', async () => {
   const authority = new Authority();
   const { ca } = authority;
   const server = { tls: { ca, ...pems(authority.issue({ addresses: ['127.0.0.1'] })) } };
@@ -102,7 +102,7 @@ describe('a line', () => {
     expect(lines).toEqual([expect.not.stringMatching(odd)]);
   });
 
-  test('that a function `log` cannot write costs no session, on either side', async () => {
+  test('that a function `log` cannot write ends no session, on either side', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     try {
       const log = () => {

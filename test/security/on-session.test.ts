@@ -47,7 +47,7 @@ describe('a session that is accepted', () => {
     ]);
   });
 
-  test('by TLS, and of a client without an identity', async () => {
+  test('may be identified by TLS, or have no identity', async () => {
     const { told, address } = await serve({ tls: { ...pems(serverCert), ca } }, '127.0.0.1:0');
     await reach(address, { tls: { ca, ...pems(web) }, fabric: 'tcp' }).client.echo({});
     const plain = await serve({}, '127.0.0.1:0');
@@ -71,7 +71,7 @@ describe('a session that is accepted', () => {
     },
   );
 
-  test('in the same process', async () => {
+  test('may be in the same process', async () => {
     const told: unknown[] = [];
     const channel = createInProcessChannel(() => undefined, { onSession: (session) => told.push(session) });
     ends.channels.push(channel);
@@ -81,7 +81,7 @@ describe('a session that is accepted', () => {
   });
 });
 
-describe('a refused connection is reported once, with the reason of the log:', () => {
+describe('a refused connection is reported once, with the reason of the log', () => {
   const deny = () => {
     throw new RpcError(Status.PERMISSION_DENIED, 'not on Sundays');
   };

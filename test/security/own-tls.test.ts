@@ -60,19 +60,22 @@ test.each(spoilt)('calls fail at once, and the log says so once: %s', async (_, 
   expect(lines[0]).toMatch(/^createChannel: tls: .*; no connection is made until this is fixed$/);
 });
 
-test.each(spoilt)('a call that waits for a connection has one when they are mended: %s', async (_, spoil) => {
-  write({ ...pems(web), ca });
-  spoil();
-  const { client, lines } = await withTls(filesOf());
-  const answer = client.echo({ number: 7 }, { waitForReady: true, timeoutMs: 20_000 });
-  await until(() => lines.length > 0);
-  rmSync(path('ca'), { recursive: true });
-  write({ ...pems(web), ca });
-  expect((await answer).number).toBe(7);
-  expect(lines.filter((line) => line.includes('fixed'))).toHaveLength(1);
-});
+test.each(spoilt)(
+  'a call that waits for a connection succeeds when they are corrected: %s',
+  async (_, spoil) => {
+    write({ ...pems(web), ca });
+    spoil();
+    const { client, lines } = await withTls(filesOf());
+    const answer = client.echo({ number: 7 }, { waitForReady: true, timeoutMs: 20_000 });
+    await until(() => lines.length > 0);
+    rmSync(path('ca'), { recursive: true });
+    write({ ...pems(web), ca });
+    expect((await answer).number).toBe(7);
+    expect(lines.filter((line) => line.includes('fixed'))).toHaveLength(1);
+  },
+);
 
-test('likewise with options that a function returns; but a function that fails may wait for someone', async () => {
+test('options that a function returns are treated alike, but a function that fails may be waiting for something', async () => {
   const bad: ChannelTls = { ca: 'x' };
   const returned = await caught((await withTls(() => bad)).client.echo({}));
   expect([returned.code, returned.rawMessage]).toEqual([

@@ -81,7 +81,7 @@ describe('createServer and createChannel refuse', () => {
     });
   });
 
-  test('a key that has lost its lines, without a word of it', () => {
+  test('a key that has lost its line breaks, without showing it', () => {
     const key = own.key.split('\n').slice(1, -2).join('');
     const error = thrownBy(() => createServer({ tls: { cert: own.cert, key } }));
     expect(error.message).toMatch(/key: no PEM text/);
@@ -89,7 +89,7 @@ describe('createServer and createChannel refuse', () => {
   });
 });
 
-describe('valid input is accepted:', () => {
+describe('valid input is accepted', () => {
   const usual = '/etc/ssl/certs/ca-certificates.crt';
   test.each<[string, ServerTls]>([
     ['certificate and key in one file', { cert: own.key + own.cert, key: own.cert + own.key }],
@@ -128,13 +128,13 @@ describe('tlsFiles', () => {
     expect(tlsFiles(paths)).toThrow(says);
   });
 
-  test('refuses names that it does not know', () => {
+  test('refuses unknown names', () => {
     expect(() => tlsFiles({ certt: 'x' } as TlsFiles)).toThrow(
       'tlsFiles: there is no option certt; did you mean cert?',
     );
   });
 
-  test('refuses a text where a path belongs, without a word of it', () => {
+  test('refuses a text instead of a path, without showing it', () => {
     const error = thrownBy(() => tlsFiles({ cert: '/x', key: own.key }));
     expect(error.message).toBe('tlsFiles: key: takes the path of a file');
     expect(() => tlsFiles({ cert: undefined } as never)).toThrow('tlsFiles: cert: takes the path of a file');

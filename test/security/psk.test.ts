@@ -35,24 +35,27 @@ async function serve(options: Parameters<typeof served>[0] = {}) {
 }
 
 describe('with the secret', () => {
-  test.each(['shm', 'tcp'] as const)('both sides know each other by its name, over %s', async (fabric) => {
-    const { server, seen, address } = await serve({ fabric });
-    const { channel, client } = reach(address, { tls: { psk: { fleet: key } }, fabric, identity: 'liar' });
-    expect(await client.echo({ number: 7 })).toMatchObject({ number: 7 });
-    expect(seen[0]).toMatchObject({ identity: 'psk:fleet', claims: 'liar', certificate: undefined });
-    expect(channel.session).toMatchObject({ security: 'bound', identity: 'psk:fleet' });
-    await until(() => server.sessions.length > 0);
-    expect(server.sessions[0]).toMatchObject({ security: 'bound', identity: 'psk:fleet' });
-  });
+  test.each(['shm', 'tcp'] as const)(
+    'both sides identify each other by its name, over %s',
+    async (fabric) => {
+      const { server, seen, address } = await serve({ fabric });
+      const { channel, client } = reach(address, { tls: { psk: { fleet: key } }, fabric, identity: 'liar' });
+      expect(await client.echo({ number: 7 })).toMatchObject({ number: 7 });
+      expect(seen[0]).toMatchObject({ identity: 'psk:fleet', claims: 'liar', certificate: undefined });
+      expect(channel.session).toMatchObject({ security: 'bound', identity: 'psk:fleet' });
+      await until(() => server.sessions.length > 0);
+      expect(server.sessions[0]).toMatchObject({ security: 'bound', identity: 'psk:fleet' });
+    },
+  );
 
-  test('`allow` knows it, and the one of before', async () => {
+  test('`allow` uses the name of the secret, and refuses another name', async () => {
     const { address } = await serve({ allow: { identity: 'psk:fleet' } });
     await reach(address, { tls: { psk: { fleet: key } } }).client.echo({});
     const error = await caught(reach(address, { tls: { psk: { 'fleet of 2025': old } } }).client.echo({}));
     expect(error.code).toBe(Status.PERMISSION_DENIED);
   });
 
-  test('credentials go over it', async () => {
+  test('credentials are sent over it', async () => {
     const { address } = await serve({ authenticate: (_, metadata) => String(metadata.get('token')) });
     const { client } = reach(address, {
       tls: { psk: { fleet: key } },
@@ -64,7 +67,7 @@ describe('with the secret', () => {
     expect(ends.servers[0]!.sessions[0]!.identity).toBe('abc');
   });
 
-  test('in a file, which is read again when it has changed: the next key, without a lost call', async () => {
+  test('a file is read again when it has changed, so the next key is used without a lost call', async () => {
     const path = join(ends.folder, 'psk');
     const next = randomBytes(32).toString('hex');
     writeFileSync(path, `# made by openssl rand -hex 32\nfleet:${key}\n`);
@@ -82,7 +85,7 @@ describe('with the secret', () => {
   });
 });
 
-describe('a client is refused, and no queue pair is spent, that', () => {
+describe('a client is refused, before a queue pair is created, that', () => {
   const guess = randomBytes(32);
   const noKey = /the server has no such key under this name/;
   const { UNAUTHENTICATED, UNAVAILABLE } = Status;
@@ -118,7 +121,7 @@ describe('a client is refused, and no queue pair is spent, that', () => {
     }
   });
 
-  test('does not learn by the failure which names there are', async () => {
+  test('does not learn from the failure which names exist', async () => {
     const { address } = await serve();
     const port = Number(address.split(':')[1]);
     const failure = (name: string): Promise<unknown> =>
@@ -134,7 +137,7 @@ describe('a client is refused, and no queue pair is spent, that', () => {
     expect(await failure('boss')).toBe(await failure('fleet'));
   });
 
-  test('names a key that it has not, by a cipher for which that is not looked at', async () => {
+  test('names a key that it does not have, with a cipher that does not check it', async () => {
     const { server, lines, address } = await serve();
     const port = Number(address.split(':')[1]);
     const socket = secureConnect({
@@ -149,7 +152,7 @@ describe('a client is refused, and no queue pair is spent, that', () => {
   });
 });
 
-describe('a client with the secret refuses a server, before it says anything, that', () => {
+describe('a client with the secret refuses a server, before it sends anything, that', () => {
   test.each<[string, ServerTls | undefined, RegExp]>([
     ['has another key', { psk: { fleet: randomBytes(32) } }, /the server has no such key/],
     ['has a certificate instead', { cert, key: certKey }, /the server has no such key/],
@@ -163,7 +166,7 @@ describe('a client with the secret refuses a server, before it says anything, th
   });
 });
 
-describe('unusable input is refused at once, and the error contains no key:', () => {
+describe('unusable input is refused at once, and the error contains no key', () => {
   const short = 'c0ffee00c0ffee';
   test.each<[object, RegExp]>([
     [{ psk: {} }, /psk: there is no key in it/],
@@ -197,7 +200,7 @@ describe('unusable input is refused at once, and the error contains no key:', ()
     }
   });
 
-  test('the longest and the shortest are keys', async () => {
+  test('the longest and the shortest key are accepted', async () => {
     for (const [name, bytes] of [
       ['a', 16],
       ['é'.repeat(64), 256],

@@ -64,8 +64,8 @@ const exhausted = (option: keyof Quotas) => ({
   rawMessage: expect.stringContaining(`(option quotas: ${option} of the server)`),
 });
 
-describe('an identity that has used up its quota is refused, and another is not:', () => {
-  test('sessions', async () => {
+describe('an identity that has used up its quota is refused, and others are not', () => {
+  test('quota of sessions', async () => {
     const { server, address } = await serve({ quotas: { sessionsMax: 2 } });
     const two = [as('ann', address), as('ann', address)];
     for (const { client } of two) await client.echo({});
@@ -79,7 +79,7 @@ describe('an identity that has used up its quota is refused, and another is not:
     await third.client.echo({}, { waitForReady: true });
   });
 
-  test('calls a second', async () => {
+  test('quota of calls per second', async () => {
     const { address } = await serve({ quotas: { callsPerSecondMax: 3 } });
     const [ann, again, bob] = [as('ann', address), as('ann', address), as('bob', address)];
     // The first session is ready before the second begins.
@@ -92,7 +92,7 @@ describe('an identity that has used up its quota is refused, and another is not:
     for (let i = 0; i < 3; ++i) await bob.client.echo({});
   });
 
-  test('bytes a second, of requests', async () => {
+  test('quota of bytes per second, of requests', async () => {
     const { address } = await serve({ quotas: { bytesPerSecondMax: 64 * KiB } });
     const { client } = as('ann', address);
     // One larger request passes, and then the quota is used up for a long time.
@@ -103,7 +103,7 @@ describe('an identity that has used up its quota is refused, and another is not:
     expect(await caught(as('ann', address).client.echo({}))).toMatchObject(exhausted('bytesPerSecondMax'));
   });
 
-  test('bytes a second, of requests that are not run: they have come', async () => {
+  test('quota of bytes per second, of requests that are not run, but have arrived', async () => {
     const options = { bytesPerSecondMax: 64 * KiB, callsPerSecondMax: 1 };
     const { address } = await serve({ quotas: ({ identity }) => (identity === 'ann' ? options : undefined) });
     const { channel, client } = as('ann', address);
@@ -133,14 +133,14 @@ describe('an identity that has used up its quota is refused, and another is not:
     expect(error).toMatchObject(exhausted('bytesPerSecondMax'));
   });
 
-  test('bytes a second, of responses', async () => {
+  test('quota of bytes per second, of responses', async () => {
     const { address } = await serve({ quotas: { bytesPerSecondMax: 64 * KiB } });
     const { client } = as('ann', address);
     await client.fetch({ number: 4096 * KiB });
     expect(await caught(client.echo({}))).toMatchObject(exhausted('bytesPerSecondMax'));
   });
 
-  test('arena memory of a session', async () => {
+  test('quota of arena memory of a session', async () => {
     const { address } = await serve({ quotas: { arenaBytesMax: 256 * KiB } });
     const [ann, bob] = [as('ann', address), as('bob', address)];
     const payload = new Uint8Array(100 * KiB);
@@ -160,7 +160,7 @@ describe('an identity that has used up its quota is refused, and another is not:
 });
 
 describe('streams', () => {
-  test('are calls', async () => {
+  test('count as calls', async () => {
     const { address } = await serve({ quotas: { callsPerSecondMax: 1 } });
     const { channel } = as('ann', address);
     await channel.ready();
@@ -186,8 +186,8 @@ describe('streams', () => {
   });
 });
 
-describe('quotas as a function', () => {
-  test('are asked for each connection', async () => {
+describe('a function for quotas', () => {
+  test('is called for each connection', async () => {
     const asked: unknown[] = [];
     const quotas = ({ identity }: { identity: string | undefined }): Quotas | undefined => {
       asked.push(identity);
@@ -232,8 +232,8 @@ test.each<[object, RegExp]>([
   expect(() => createServer({ quotas })).toThrow(reason);
 });
 
-describe('a bucket, by a clock of its own', () => {
-  test('has a second at once, then as much as time has passed', () => {
+describe('a bucket of tokens', () => {
+  test('has tokens for one second at first, then gets tokens as time passes', () => {
     const bucket = new TokenBucket(10, 1000);
     let taken = 0;
     for (let nowMs = 1000; nowMs <= 3000; nowMs += 50) {
@@ -244,7 +244,7 @@ describe('a bucket, by a clock of its own', () => {
     expect(bucket.has(1_000_000)).toBe(true);
   });
 
-  test('saves nothing up while it is not used', () => {
+  test('saves no more than that while it is not used', () => {
     const bucket = new TokenBucket(10, 0);
     for (const nowMs of [1_000_000, 2_000_000]) {
       let taken = 0;
@@ -253,13 +253,13 @@ describe('a bucket, by a clock of its own', () => {
     }
   });
 
-  test('lets one pass that is larger, and waits until it is paid off', () => {
+  test('lets one larger amount pass, and waits until it is paid off', () => {
     const bucket = new TokenBucket(100, 0);
     bucket.take(1000);
     expect([8000, 8999, 9010].map((nowMs) => bucket.has(nowMs))).toEqual([false, false, true]);
   });
 
-  test('a clock that stands or goes back brings nothing', () => {
+  test('gets no tokens from a clock that stands still or goes back', () => {
     const bucket = new TokenBucket(1, 5000);
     bucket.take(1);
     expect([5000, 100, 5999, 6000].map((nowMs) => bucket.has(nowMs))).toEqual([false, false, false, true]);
@@ -289,7 +289,7 @@ describe('accounts', () => {
     expect(accounts.size).toBe(quotaAccountsClosed);
   });
 
-  test.each([0, 1, 1000])('to come anew, %d ms later, pays nothing off', async (laterMs) => {
+  test.each([0, 1, 1000])('of a client that reconnects %d ms later keep their debt', async (laterMs) => {
     let nowMs = 0;
     const accounts = new Accounts({ callsPerSecondMax: 1, bytesPerSecondMax: 1000 }, () => nowMs);
     const [one] = duplexPair();
@@ -322,7 +322,7 @@ describe('accounts', () => {
     expect([4400, 4600].map((nowMs) => account.refusal('a/B', nowMs) === undefined)).toEqual([false, true]);
   });
 
-  test('clients without an identity share one', () => {
+  test('of clients without an identity are one account', () => {
     let nowMs = 0;
     const accounts = new Accounts({ callsPerSecondMax: 1 }, () => nowMs);
     const [one, two] = duplexPair();
@@ -339,7 +339,7 @@ describe('accounts', () => {
     expect(account.refusal('a/B', nowMs)).toBeUndefined();
   });
 
-  test('count no connection that was closed before it had one', async () => {
+  test('count no connection that was closed before it had an account', async () => {
     const accounts = new Accounts({ sessionsMax: 1 });
     const [duplex] = duplexPair();
     duplex.destroy();

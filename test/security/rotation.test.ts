@@ -11,7 +11,7 @@ import { ends, reach } from './ends.ts';
 import { authority, ca, mutual, serve, serverCert, spiffe, web } from './tls-bed.ts';
 
 describe('certificates that change', () => {
-  test('are those of the next connection; those that are up go on, and no call fails', async () => {
+  test('are used for the next connection; existing connections continue, and no call fails', async () => {
     let current: ServerTls = mutual;
     const { seen, address } = await serve({ tls: () => current });
     const old = reach(address, { tls: { ca, ...pems(web) } });
@@ -42,7 +42,7 @@ describe('certificates that change', () => {
     );
   });
 
-  test('are refused when a list revokes them, on either side, and others are not', async () => {
+  test('are refused when a list revokes them, on either side, and others are accepted', async () => {
     const file = join(ends.folder, 'crl.pem');
     const [lost, kept] = [web, authority.issue({ uris: ['spiffe://example.org/kept'] })];
     const write = (...revoked: Issued[]): void => writeFileSync(file, authority.revoke(...revoked));
@@ -63,7 +63,7 @@ describe('certificates that change', () => {
     ]);
   });
 
-  test('lie in files that are read again when they have changed, but not while they do not fit', async () => {
+  test('are read again when their files have changed, but only when certificate and key match', async () => {
     const { folder } = ends;
     const paths = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
     const write = ({ cert, key }: Partial<Issued>): void => {

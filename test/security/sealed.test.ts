@@ -38,7 +38,7 @@ describe.each<[string, ServerOptions, () => string]>([
   ['shm by a unix socket', { fabric: 'shm' }, unixAddress],
   ['shm-fd by a unix socket', { fabric: 'shm-fd' }, unixAddress],
 ])('over %s', (_, { fabric, ...options }, at) => {
-  test('messages of every size pass', async () => {
+  test('messages of every size arrive', async () => {
     const { server, address } = await serve({ ...options, fabric, security }, at());
     const { channel, client } = reach(address, { fabric, ...(options.tls && { tls: { ca } }) });
     for (const bytes of sizes) {
@@ -58,7 +58,7 @@ describe.each<[string, ServerOptions, () => string]>([
   });
 });
 
-test('within a process', async () => {
+test('sessions within a process are sealed, too', async () => {
   const channel = createInProcessChannel(
     (server) => server.add(EchoDefinition, { echo: (request) => request }),
     { security },
@@ -161,7 +161,7 @@ describe('an attacker on the path, where calls use tcp', () => {
   );
 });
 
-test('a client that requires it gets it from a server that does not', async () => {
+test('a client that requires sealing gets it from a server that does not require it', async () => {
   const { server, address } = await serve({ tls: serverCert, fabric: 'tcp' }, tcp);
   const { channel, client } = reach(address, { tls: { ca }, fabric: 'tcp', security });
   await client.echo({});
@@ -169,7 +169,7 @@ test('a client that requires it gets it from a server that does not', async () =
   expect([channel.session?.security, server.sessions[0]?.security]).toEqual(['sealed', 'sealed']);
 });
 
-test('without being requested: sessions are bound', async () => {
+test('without being requested, sessions are bound', async () => {
   const { address } = await serve({ tls: serverCert, fabric: 'tcp' }, tcp);
   const { channel, client } = reach(address, { tls: { ca }, fabric: 'tcp' });
   await client.echo({});
@@ -187,7 +187,7 @@ test.each([
   expect(server.sessionCount).toBe(0);
 });
 
-test('a cipher is that which is fast on both sides, else the one that is fast everywhere', () => {
+test('the cipher is the one that is fast on both sides, otherwise the one that is fast everywhere', () => {
   const aes = 'aes-256-gcm';
   const chacha = 'chacha20-poly1305';
   expect(loadNative().ciphers.toSorted()).toEqual([aes, chacha]);
@@ -199,7 +199,7 @@ test('a cipher is that which is fast on both sides, else the one that is fast ev
   expect(commonCipher([], [])).toBeUndefined();
 });
 
-test('options that are none are refused', () => {
+test('invalid options are refused', () => {
   const require = 'secret' as 'sealed';
   expect(() => createServer({ security: { require } })).toThrow(
     /secret is not allowed; use one of none, peer, bound, sealed/,

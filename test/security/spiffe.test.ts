@@ -19,7 +19,7 @@ const svid = (name: string, issued = authority.issue({ uris: [id(name)] }), bund
   svidOf(id(name), issued, bundle);
 
 describe('with an agent on each side', () => {
-  test('both know each other by their SPIFFE ids, and the agent is asked as the specification wants', async () => {
+  test('both sides identify each other by their SPIFFE ids, and the agent is asked as the specification requires', async () => {
     const [api, web] = [await agentWith(svid('api')), await agentWith(svid('web'))];
     const { workload } = workloadOf({ endpoint: api.endpoint });
     const { seen, address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
@@ -34,7 +34,7 @@ describe('with an agent on each side', () => {
     expect(api.agent.asked[0]?.get('workload.spiffe.io')).toEqual(['true']);
   });
 
-  test('another server than the expected one is refused, and a client of another trust domain', async () => {
+  test('a server with another id is refused, and so is a client of another trust domain', async () => {
     const api = await agentWith(svid('api'));
     const { workload } = workloadOf({ endpoint: api.endpoint });
     const { address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
@@ -49,7 +49,7 @@ describe('with an agent on each side', () => {
     expect(late.code).toBe(Status.UNAUTHENTICATED);
   });
 
-  test('new certificates are for the next connection, and no call fails', async () => {
+  test('new certificates are used for the next connection, and no call fails', async () => {
     const { agent, endpoint } = await agentWith(svid('web'));
     const { workload } = workloadOf({ endpoint });
     const { server, seen, address } = await serve({ tls: workload.server() }, '127.0.0.1:0');
@@ -71,7 +71,7 @@ describe('with an agent on each side', () => {
     expect((await caught(revoked.client.echo({}))).code).toBe(Status.UNAUTHENTICATED);
   });
 
-  test('one of several is chosen by its id or hint; without, the first', async () => {
+  test('one of several identities is chosen by its id or hint, and otherwise the first one is used', async () => {
     const { endpoint } = await agentWith(svid('a'), { ...svid('b'), hint: 'internal' });
     for (const [wanted, got] of [
       ['', 'a'],
@@ -143,7 +143,7 @@ describe('an agent that', () => {
     await reach(address, { tls: workload.channel({ identity: id('web') }) }).client.echo({});
   });
 
-  test('ends its stream, without an error: there is a line, and it is asked again', async () => {
+  test('ends its stream without an error is logged, and is asked again', async () => {
     const { agent, endpoint } = await agentWith(web);
     const { workload, lines } = workloadOf({ endpoint });
     await workload.ready();

@@ -14,7 +14,7 @@ const spiffe = 'spiffe://example.org/web';
 const serverCert = authority.issue({ names: ['localhost'], addresses: ['127.0.0.1'], subject: 'server' });
 const web = authority.issue({ uris: [spiffe] });
 
-describe('options that cannot be used are found at once', () => {
+describe('options that cannot be used are refused at once', () => {
   test.each<[object, RegExp]>([
     [{ cert: serverCert.cert }, /a key without its cert|cert and a key/],
     [{ cert: serverCert.cert, key: web.key }, /key values mismatch|KEY_VALUES_MISMATCH/i],
@@ -102,7 +102,7 @@ test('files of an encrypted key are read with the passphrase beside them', () =>
   }
 });
 
-describe('listen() reads the files of tlsFiles, and names the one that is wrong', () => {
+describe('listen() reads the files of tlsFiles, and names the wrong file', () => {
   let folder = '';
   const file = (name: string): string => join(folder, name);
   beforeAll(() => {
@@ -138,14 +138,14 @@ describe('listen() reads the files of tlsFiles, and names the one that is wrong'
     await server.shutdown();
   });
 
-  test('serveWorkers, before it starts a thread', async () => {
+  test('serveWorkers reads them, too, before it starts a thread', async () => {
     const tls = tlsFiles({ cert: file('none'), key: file('key') });
     await expect(
       serveWorkers(new URL('file:///nowhere.js'), { address: '127.0.0.1:0', tls }),
     ).rejects.toThrow(/^serveWorkers: tls: cert .+\/none: ENOENT: .+\/none'$/);
   });
 
-  test('a function of the application is asked for connections only', async () => {
+  test('a function of the application is called for connections only', async () => {
     let asked = 0;
     const server = createServer({ tls: () => Promise.reject(new Error(`asked ${++asked}`)) });
     await server.listen('127.0.0.1:0');

@@ -13,7 +13,7 @@ import { reach } from './ends.ts';
 import { authority, ca, mutual, serve, serverCert, spiffe, web } from './tls-bed.ts';
 
 describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
-  test('both sides know each other by their certificates', async () => {
+  test('both sides identify each other by their certificates', async () => {
     const { server, seen, address } = await serve({ tls: mutual, fabric });
     const { channel, client } = reach(address, { tls: { ca, ...pems(web) }, fabric, identity: 'liar' });
     const payload = new Uint8Array(1 << 20).fill(7);
@@ -26,7 +26,7 @@ describe.each(['shm', 'tcp'] as const)('over %s', (fabric) => {
   });
 });
 
-test('Node is not asked for X509Certificates of connections, some of which it never frees, nor for authorities', async () => {
+test('Node is not asked for X509Certificates of connections, some of which it never frees, or for authorities', async () => {
   const parsed = vi.spyOn(TLSSocket.prototype, 'getPeerX509Certificate');
   const seen = vi.spyOn(TLSSocket.prototype, 'getPeerCertificate');
   try {
@@ -48,7 +48,7 @@ test('a certificate in place of names has the subject as its text has it', async
   expect(seen[0]?.identity).toBe('subject:CN=a\\, O=b');
 });
 
-test('without `ca` the server is known, and clients are not', async () => {
+test('without `ca` the server is identified, and clients are not', async () => {
   const { server, seen, address } = await serve({ tls: pems(serverCert) });
   const { channel, client } = reach(address, { tls: { ca, ...pems(web) } });
   await client.echo({});
@@ -57,7 +57,7 @@ test('without `ca` the server is known, and clients are not', async () => {
   expect([channel.session?.security, server.sessions[0]?.security]).toEqual(['bound', 'bound']);
 });
 
-test('`allow` and identities go together', async () => {
+test('`allow` and identities may be combined', async () => {
   const { address } = await serve({ tls: mutual, allow: { identity: [spiffe] } });
   await reach(address, { tls: { ca, ...pems(web) } }).client.echo({});
   const other = authority.issue({ uris: ['spiffe://example.org/other'] });
@@ -65,7 +65,7 @@ test('`allow` and identities go together', async () => {
   expect(error.code).toBe(Status.PERMISSION_DENIED);
 });
 
-describe('a client is refused, and no queue pair is spent, that', () => {
+describe('a client is refused, before a queue pair is created, that', () => {
   const otherAuthority = new Authority('another authority');
   test.each<[string, ChannelTls | undefined, RegExp, RegExp]>([
     [
@@ -98,7 +98,7 @@ describe('a client is refused, and no queue pair is spent, that', () => {
   });
 });
 
-describe('a client refuses a server, before it says anything, that', () => {
+describe('a client refuses a server, before it sends anything, that', () => {
   const otherAuthority = new Authority('another authority');
   test.each<[string, ServerTls | undefined, ChannelTls, RegExp]>([
     [
@@ -202,7 +202,7 @@ describe('a client refuses a server, before it says anything, that', () => {
     expect([server.sessionCount, stats().queuePairs]).toEqual([0, queuePairs]);
   });
 
-  test('may be known by an identity instead of a name', async () => {
+  test('may be identified by an identity instead of a name', async () => {
     const { address } = await serve({ tls: pems(web) });
     const { channel, client } = reach(address, { tls: { ca, identity: ['x', spiffe] } });
     await client.echo({});
@@ -211,7 +211,7 @@ describe('a client refuses a server, before it says anything, that', () => {
 });
 
 describe('at a port with TLS', () => {
-  test('older TLS is refused, and a peer that begins like it ends only its own connection', async () => {
+  test('refuses older TLS, and a peer that begins like it ends only its own connection', async () => {
     const { lines, port, address } = await serve({ tls: mutual });
     const old = secureConnect({ host: '127.0.0.1', port, ca, maxVersion: 'TLSv1.2' });
     await expect(new Promise((_, reject) => old.once('error', reject))).rejects.toThrow(/alert/);
@@ -261,7 +261,7 @@ describe('at a port with TLS', () => {
     expect(answer).toBe(0);
   });
 
-  test('silence in the middle of the handshake lasts as long as any other', async () => {
+  test('silence in the middle of the handshake has the usual time limit', async () => {
     const { server, lines, port } = await serve({ tls: mutual, handshakeTimeoutMs: 50 });
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => undefined).resume();
@@ -273,7 +273,7 @@ describe('at a port with TLS', () => {
   });
 });
 
-test('a server that is none of ours, and closes, is no mistake in certificates', async () => {
+test('another kind of server that closes the connection is not reported as an error of certificates', async () => {
   const other = listen((socket) => socket.destroy());
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   const { port } = other.address() as { port: number };
@@ -282,7 +282,7 @@ test('a server that is none of ours, and closes, is no mistake in certificates',
   expect(error.code).toBe(Status.UNAVAILABLE);
 });
 
-test('channels with one source parse certificates once, as long as it returns the same', async () => {
+test('channels with one source parse certificates once, as long as it returns the same ones', async () => {
   const { address } = await serve({ tls: mutual });
   let reads = 0;
   const read = (issued: Issued) => ({

@@ -32,7 +32,7 @@ const web = authority.issue({ uris: ['spiffe://example.org/web'] });
 const tcp = '127.0.0.1:0';
 const psk = { fleet: randomBytes(32) };
 
-describe('files of certificates that change and cannot be used:', () => {
+describe('files of certificates that change and cannot be used', () => {
   const path = (name: string): string => join(ends.folder, name);
   const write = (texts: Record<string, string>): void => {
     for (const [name, text] of Object.entries(texts)) writeFileSync(path(name), text);
@@ -61,7 +61,7 @@ describe('files of certificates that change and cannot be used:', () => {
     expect(told()[1]).toMatch(/the files can be used again: new connections use them$/);
   });
 
-  test('on a channel likewise', async () => {
+  test('are reported on a channel in the same way', async () => {
     write({ ...pems(web), ca });
     const { address } = await serve({ tls: { ...pems(own), ca } }, tcp);
     const lines: string[] = [];
@@ -75,7 +75,7 @@ describe('files of certificates that change and cannot be used:', () => {
   });
 });
 
-describe('the log names the refused client:', () => {
+describe('the log names the refused client', () => {
   const otherAuthority = new Authority();
   test.each<[string, ServerTls, ChannelTls, RegExp]>([
     [
@@ -129,7 +129,7 @@ describe('the log names the refused client:', () => {
     expect(reasons).toEqual([expect.stringMatching(says)]);
   });
 
-  test('a client that TLS has identified, whatever refuses it later', async () => {
+  test('by its certificate, whatever refuses it after TLS has identified it', async () => {
     const authenticate = () => Promise.reject(new Error('the list is empty'));
     const { lines, address } = await serve({ tls: { ...pems(own), ca }, authenticate }, tcp);
     await caught(reach(address, { tls: { ca, ...pems(web) }, backoffMs: 600_000 }).client.echo({}));
@@ -139,13 +139,13 @@ describe('the log names the refused client:', () => {
     );
   });
 
-  test('by text without control characters', () => {
+  test('by a text without control characters', () => {
     expect(quoted('a"\n\u202eb\u00e9')).toBe('"a\\"\\n\\u202eb\\u00e9"');
     expect(quoted('x'.repeat(1000)).length).toBeLessThan(220);
   });
 });
 
-describe('the log says why a client refuses the server:', () => {
+describe('the log says why a client refuses the server', () => {
   /** The first bytes of a client. */
   const setupWords = (): Promise<Buffer> =>
     new Promise((resolve) => {
@@ -170,7 +170,7 @@ describe('the log says why a client refuses the server:', () => {
     expect(lines[0]).toMatch(/^handshake with 127\.0\.0\.1:\d+ failed: TLS: /);
   });
 
-  test('and that a client may do so that has sent no alert', async () => {
+  test('with the word perhaps when the client has sent no alert', async () => {
     const { lines, address } = await serve({ tls: pems(own) }, tcp);
     const options = { tls: { ca: new Authority().ca }, backoffMs: 600_000 };
     await caught(reach(address, options).client.echo({}));
@@ -237,7 +237,7 @@ describe('a call that `authorize` denies', () => {
   });
 });
 
-describe('a server that can accept no client says so when it begins to listen:', () => {
+describe('a server that can accept no client reports it when it begins to listen', () => {
   const tls = { ...pems(own), ca };
   const server = pems(own);
   const old = authority.issue({ addresses: ['127.0.0.1'], days: -1 });
@@ -309,7 +309,7 @@ describe('a server that can accept no client says so when it begins to listen:',
       expect(line).toMatch(/^listen \S+: no client can be accepted on this address: /);
   });
 
-  test('of files, and again when they change for such that have expired', async () => {
+  test('because of its files, and again when they are replaced by expired ones', async () => {
     const files = { cert: join(ends.folder, 'cert'), key: join(ends.folder, 'key') };
     const write = (given: Issued): void => {
       for (const [name, path] of Object.entries(files)) writeFileSync(path, given[name as 'cert' | 'key']);
@@ -329,7 +329,7 @@ describe('a server that can accept no client says so when it begins to listen:',
     ]);
   });
 
-  test('as a process warning where there is no log', async () => {
+  test('as a process warning when there is no log', async () => {
     const warnings: Error[] = [];
     const listener = (warning: Error) => warnings.push(warning);
     process.on('warning', listener);
@@ -342,7 +342,7 @@ describe('a server that can accept no client says so when it begins to listen:',
   });
 });
 
-test('at a unix socket the line of the fabric says why there is no tcp', async () => {
+test('at a unix socket the line about the fabric has the reason why tcp is not used', async () => {
   const { lines, address } = await serve({}, unixAddress());
   await reach(address).client.echo({});
   await until(() => lines.length > 0);

@@ -38,7 +38,7 @@ const serve = (options: ServerOptions = {}, address = unixAddress()) => served(o
 const reach = (address: string, options?: ChannelOptions) => reached(address, options).client;
 
 describe('a client on a unix socket', () => {
-  test('is known by uid, gid and pid of its process, besides its own claims', async () => {
+  test('is identified by uid, gid and pid of its process, besides its own claims', async () => {
     const { seen, address } = await serve();
     await reach(address, { identity: 'uid:0, or so I say' }).echo({});
     expect(seen[0]).toMatchObject({
@@ -110,13 +110,13 @@ async function helloAs(user: number, address: string): Promise<Frame | string> {
   return decodeFrame(Buffer.from(stdout.trim(), 'hex').subarray(4));
 }
 
-describe('peers that the kernel cannot name', () => {
-  test('is unknown: process 0, and the users and groups that stand for others', () => {
+describe('a peer that the kernel cannot name', () => {
+  test('is unknown: process 0, and the overflow numbers of users and groups', () => {
     expect(knownOf({ pid: 0, uid: 65_534, gid: 65_534 })).toEqual({});
     expect(knownOf({ pid: 0, uid: 7, gid: 65_534 })).toEqual({ uid: 7, identity: 'uid:7' });
   });
 
-  test('matches nothing, also when the number itself is allowed', () => {
+  test('matches no rule, even when the number itself is allowed', () => {
     const allowed = new Allowed(
       { uid: 65_534 },
       { uid: [65_534], gid: [65_534], identity: ['uid:65534', 'undefined'] },
@@ -125,7 +125,7 @@ describe('peers that the kernel cannot name', () => {
     expect(() => allowed.check(peer)).toThrow(expect.objectContaining({ code: Status.UNAUTHENTICATED }));
   });
 
-  test('matches nothing over TCP, where the peer is unknown', async () => {
+  test('matches no rule over TCP, where the peer is unknown', async () => {
     const { server, address } = await serve({ allow: { uid: [uid, 65_534] } }, '127.0.0.1:0');
     const error = await caught(reach(address, { identity: `uid:${uid}` }).echo({}));
     expect(error.code).toBe(Status.UNAUTHENTICATED);
@@ -169,7 +169,7 @@ describe('the file of a socket', () => {
     );
   });
 
-  test('has the mode and the group that were asked for, and nothing else is left beside it', async () => {
+  test('has the requested mode and group, and no other file is left beside it', async () => {
     const { address } = await serve({ socket: { mode: 0o640, gid } });
     const file = statSync(join(ends.folder, 's'));
     expect([file.mode & 0o777, file.gid, file.isSocket()]).toEqual([0o640, gid, true]);
@@ -179,7 +179,7 @@ describe('the file of a socket', () => {
     expect(readdirSync(ends.folder)).toEqual([]);
   });
 
-  test('is made whatever the umask takes away', async () => {
+  test('is made with any umask', async () => {
     // Root may enter any folder, so the test checks the folder's permissions.
     let rights = -1;
     const before = process.umask(0o777);
@@ -195,7 +195,7 @@ describe('the file of a socket', () => {
     expect([rights, readdirSync(ends.folder)]).toEqual([0o700, []]);
   });
 
-  test('that cannot have its owner is no socket at all: listen() says why', async ({ skip }) => {
+  test('is not made when it cannot have its owner, and listen() gives the reason', async ({ skip }) => {
     skip(uid === 0, 'root may give files away');
     await expect(serve({ socket: { uid: otherUid } })).rejects.toThrow(
       /EPERM: its mode or owner cannot be set \(option socket/,
@@ -203,13 +203,13 @@ describe('the file of a socket', () => {
     expect(readdirSync(ends.folder)).toEqual([]);
   });
 
-  test('of another user without root keeps others out', async ({ skip }) => {
+  test('of another user without root cannot be used by others', async ({ skip }) => {
     skip(uid !== 0, 'only root can be another user');
     const { address } = await serve({ socket: { mode: 0o600 } });
     await expect(helloAs(otherUid, address)).rejects.toThrow(/EACCES/);
   });
 
-  test('that may not be used: the error of the client says what lets others in', async () => {
+  test('that may not be used causes an error at the client that says how to allow it', async () => {
     const { address } = await serve({ socket: { mode: 0 } });
     const dial = socketDial(parseAddress(address));
     let dialled: Promise<unknown>;

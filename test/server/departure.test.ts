@@ -8,7 +8,7 @@ import { Departure } from '../../runtime/server/departure.ts';
 import { turn } from '../outcomes.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
-describe('the end comes', () => {
+describe('the shutdown ends', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
   afterEach(() => void vi.useRealTimers());
 

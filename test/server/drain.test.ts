@@ -84,7 +84,7 @@ function load(channel: Channel) {
   };
 }
 
-test('one of two servers shuts down: every call is answered, each handler runs once', async () => {
+test('when one of two servers shuts down, every call is answered, and each handler runs once', async () => {
   const [first, second] = [await serve(), await serve()];
   const channel = createChannel([first.address, second.address]);
   open.push(channel);
@@ -103,7 +103,7 @@ test('one of two servers shuts down: every call is answered, each handler runs o
   );
 });
 
-test('connections that reach their age again and again: every call is answered, each handler runs once', async () => {
+test('when connections reach their age again and again, every call is answered, and each handler runs once', async () => {
   let connections = 0;
   const { address, ran } = await serve({ connectionAgeMaxMs: 20, log: () => ++connections });
   const channel = createChannel(address);
@@ -115,7 +115,7 @@ test('connections that reach their age again and again: every call is answered, 
   expect(ran.sort((a, b) => a - b)).toEqual(Array.from({ length: made }, (_, i) => i));
 });
 
-test('the only server shuts down: calls are answered, or were never run and say so', async () => {
+test('when the only server shuts down, calls are answered, or fail as never run', async () => {
   const { server, address, ran } = await serve();
   const channel = createChannel(address);
   open.push(channel);

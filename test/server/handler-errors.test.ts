@@ -50,7 +50,7 @@ async function withEcho(
   await channel.close();
 }
 
-test('of details that are too large names them, and not a failure of the handler', async () => {
+test('the warning about details that are too large names them, and not a failure of the handler', async () => {
   const details = [detail(ErrorInfo, { reason: 'x'.repeat(9000) })];
   const thrown = new RpcError(Status.NOT_FOUND, 'gone', { details });
   const echo = () => {
@@ -96,7 +96,7 @@ describe('without onHandlerError', () => {
     ]);
   });
 
-  test('a stream is no exception, from its beginning, its middle, or its single response', async () => {
+  test('streams are treated alike, whether they fail at their beginning, in their middle, or in their single response', async () => {
     const channel = createInProcessChannel((server) =>
       server.add(StreamsDefinition, {
         count: () => {
@@ -130,7 +130,7 @@ describe('without onHandlerError', () => {
     ]);
   });
 
-  test('an RpcError is an answer, and nothing is said', async () => {
+  test('an RpcError is an answer, and causes no warning', async () => {
     const echo = (): never => {
       throw new RpcError(Status.NOT_FOUND, 'no such thing');
     };
@@ -138,7 +138,7 @@ describe('without onHandlerError', () => {
     expect(warned).toEqual([]);
   });
 
-  test('with a log it is a line of it; one that throws is passed over', async () => {
+  test('with a log the error is a line of the log, and a log that throws is ignored', async () => {
     const lines: string[] = [];
     await withEcho(
       brokenHandler,
@@ -158,7 +158,7 @@ describe('without onHandlerError', () => {
   });
 });
 
-test('onHandlerError gets all errors instead, and may fail in any way', async () => {
+test('onHandlerError gets all errors instead of the log, and may fail in any way', async () => {
   const heard: unknown[] = [];
   const ways = [
     () => undefined,
@@ -183,7 +183,7 @@ test('onHandlerError gets all errors instead, and may fail in any way', async ()
   ]);
 });
 
-test('handlers of calls from server to client are shown likewise', async () => {
+test('errors of handlers of reverse calls are shown in the same way', async () => {
   const server = createServer();
   const peers = peersOf(server);
   const channel = createChannel(await server.listen('127.0.0.1:0'));
@@ -206,7 +206,7 @@ test('handlers of calls from server to client are shown likewise', async () => {
   ]);
 });
 
-test('and those of handlers that the adapters add to gRPC servers', async () => {
+test('errors of handlers that the adapters add to gRPC servers are shown in the same way', async () => {
   const broken = (): never => {
     throw new TypeError('users is undefined');
   };
@@ -219,7 +219,7 @@ test('and those of handlers that the adapters add to gRPC servers', async () => 
 });
 const never = new AbortController().signal;
 
-describe('floods', () => {
+describe('many errors', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   });
@@ -229,7 +229,7 @@ describe('floods', () => {
     return new HandlerErrors(undefined, (text, detail) => lines.push(`${text} | ${detail?.split('\n')[0]}`));
   };
 
-  test('the same error ten thousand times is one warning, and one sum a minute', () => {
+  test('the same error ten thousand times causes one warning, and one sum per minute', () => {
     const errors = open();
     for (let i = 0; i < 10_000; ++i) errors.report(new Error('broken'), 'a/B');
     expect(lines).toEqual([expect.stringMatching(/^a\/B: the handler failed.* \| Error: broken$/)]);
@@ -251,7 +251,7 @@ describe('floods', () => {
     expect(lines[1]).toBe(lines[0]);
   });
 
-  test('of errors that all differ, a few are shown for each method', () => {
+  test('of many different errors, a few are shown for each method', () => {
     const errors = open();
     for (let i = 0; i < 1000; ++i)
       for (const method of ['a/B', 'a/C']) errors.report(new Error(`no user ${i}`), method);
@@ -294,7 +294,7 @@ function circular(): Error {
   return error;
 }
 
-describe('when the call is over already', () => {
+describe('an error after the end of its call', () => {
   /** The error that a handler throws after its signal has fired. */
   const cases: [string, (context: HandlerContext) => Promise<never>, string[]][] = [
     [
@@ -318,7 +318,7 @@ describe('when the call is over already', () => {
   const fired = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
 
-  test.each(cases)('%s: cancelled by the client', async (_, end, shown) => {
+  test.each(cases)('%s: the client has cancelled the call', async (_, end, shown) => {
     const controller = new AbortController();
     let begun = false;
     const echo = (_request: unknown, context: HandlerContext): Promise<never> => {
@@ -347,7 +347,7 @@ describe('when the call is over already', () => {
     expect(warned.map(({ detail }) => detail.split('\n')[0])).toEqual(shown);
   });
 
-  test.each(cases)('%s: of a stream that was left', async (_, end, shown) => {
+  test.each(cases)('%s: the client has left the stream', async (_, end, shown) => {
     const channel = createInProcessChannel((server) =>
       server.add(StreamsDefinition, {
         async *count(_order, context) {

@@ -17,7 +17,7 @@ function bed(): { pending: PendingHandlers; heard: unknown[]; call: (name: strin
 }
 
 describe('handlers under way', () => {
-  test('each ends with its own call, in any order', async () => {
+  test('each handler ends with its own call, in any order', async () => {
     const { pending, heard, call } = bed();
     const settles: (() => void)[] = [];
     for (let i = 0; i < 10; i++) {
@@ -33,7 +33,7 @@ describe('handlers under way', () => {
     );
   });
 
-  test('an entry is reused, also while another call is under way', async () => {
+  test('an entry is reused, even while another call is in progress', async () => {
     const { pending, heard, call } = bed();
     let last: (value: string) => void = () => {};
     pending.add(

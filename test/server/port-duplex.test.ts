@@ -64,7 +64,7 @@ test('bytes written before the other side was destroyed are read, even when read
   expect(other.destroyed).toBe(true);
 });
 
-test('a reader that does not read holds the writer at one chunk', async () => {
+test('a reader that does not read stops the writer after one chunk', async () => {
   const { port1, port2 } = new MessageChannel();
   const writer = new PortDuplex(port1);
   for (let i = 0; i < 100; ++i) writer.write(Buffer.alloc(1000));
@@ -75,7 +75,7 @@ test('a reader that does not read holds the writer at one chunk', async () => {
   port2.close();
 });
 
-test('a side that is gone takes the other with it', async () => {
+test('when one side is destroyed, the other one is destroyed, too', async () => {
   const [one, other] = pair();
   const closed = new Promise((resolve) => other.once('close', resolve));
   one.destroy();
@@ -83,7 +83,7 @@ test('a side that is gone takes the other with it', async () => {
   expect(other.destroyed).toBe(true);
 });
 
-test('a small view of a large buffer travels alone', async () => {
+test('a small view of a large buffer is sent without the rest of the buffer', async () => {
   const [one, other] = pair();
   one.end(Buffer.from(new ArrayBuffer(1_000_000), 500, 3));
   other.once('data', (chunk: Uint8Array) => expect(chunk.buffer.byteLength).toBe(3));

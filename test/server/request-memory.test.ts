@@ -55,7 +55,7 @@ const endings: [string, (ends: ReturnType<typeof slow>['ends']) => void][] = [
 ];
 
 describe('the memory of a request', () => {
-  test('stays for a lease without the option', () => {
+  test('is kept by its lease when the option is not set', () => {
     expect(asked(() => ({ text: 'done' }), { leasesEnd: false }).held()).toBe(true);
   });
 
@@ -96,7 +96,7 @@ describe('the memory of a request', () => {
     expect(held()).toBe(false);
   });
 
-  test.each(endings)('stays while a handler reads it whose time is up, until it %s', async (_, end) => {
+  test.each(endings)('is kept while a handler reads it after its deadline, until it %s', async (_, end) => {
     const { echo, ends } = slow();
     const { held, bed } = asked(
       (_r, { signal }) => {
@@ -132,7 +132,7 @@ describe('the memory of a request', () => {
     const early: Interceptor = (next) => (call) =>
       Promise.race([next(call), Promise.reject(new Error('too slow'))]);
 
-    test.each(endings)('that no longer wait for it stays until it %s', async (_, end) => {
+    test.each(endings)('that no longer wait for the handler is kept until it %s', async (_, end) => {
       const { echo, ends } = slow();
       const { held, bed } = asked(echo, { interceptors: [early] });
       await turn();
@@ -143,7 +143,7 @@ describe('the memory of a request', () => {
       expect(held()).toBe(false);
     });
 
-    test('stays until the last one is done that called next() more than once', async () => {
+    test('is kept until the last handler has ended when next() was called more than once', async () => {
       const both = [slow(), slow()];
       let calls = 0;
       const twice: Interceptor = (next) => (call) => Promise.race([next(call), next(call)]);
@@ -158,7 +158,7 @@ describe('the memory of a request', () => {
       expect(held()).toBe(false);
     });
 
-    test('is freed with the answer of an interceptor that calls no handler, and none is called later', async () => {
+    test('is freed with the answer of an interceptor that has called no handler, and no handler is called later', async () => {
       let later: (() => Promise<unknown>) | undefined;
       let handled = 0;
       const cached: Interceptor = (next) => async (call) => {
@@ -175,7 +175,7 @@ describe('the memory of a request', () => {
     });
   });
 
-  describe('whose answer has no send slot yet', () => {
+  describe('with an answer that has no send slot yet', () => {
     /** The answer of another call takes the only slot. */
     const waiting = () =>
       asked((r) => ({ payload: r.payload.subarray(0, 100) }), {
@@ -203,7 +203,7 @@ describe('the memory of a request', () => {
     });
   });
 
-  describe('whose answer waits for memory', () => {
+  describe('with an answer that waits for memory', () => {
     const waiting = () =>
       asked(() => ({ payload: new Uint8Array(20_000) }), {
         event: { timeoutUs: 5_000_000 },
@@ -239,7 +239,7 @@ describe('the memory of a request', () => {
   });
 
   // Otherwise the answer would wait for itself when both do not fit.
-  test('may be collected while the answer waits for memory and is not made of it', async () => {
+  test('may be collected while an answer that does not contain it waits for memory', async () => {
     let received: WeakRef<object> | undefined;
     const { native } = asked(
       (r) => {
@@ -260,7 +260,7 @@ describe('the memory of a request', () => {
     expect(received!.deref()).toBeUndefined();
   });
 
-  test('is freed when the response is refused for its length', () => {
+  test('is freed when the response is refused because of its length', () => {
     const { held, bed } = asked(() => ({ payload: new Uint8Array(2_000_000) }));
     expect(bed.answers()).toMatchObject([{ text: expect.stringMatching(/messageMaxBytes/) }]);
     expect(held()).toBe(false);
@@ -271,7 +271,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
   let world: World;
   afterEach(() => world.close());
 
-  test('requests that are sent back are right, and nothing of the arena is left', async () => {
+  test('requests that are sent back arrive unchanged, and no block of the arena stays leased', async () => {
     world = await openWorld(way, { requestMemory: 'call' });
     const client = createClient(EchoDefinition, world.channel);
     await world.channel.ready();
@@ -289,6 +289,6 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
   });
 });
 
-test('createServer takes nothing else for it', () => {
+test('createServer refuses other values of requestMemory', () => {
   expect(() => createServer({ requestMemory: 'forever' as 'call' })).toThrow(/requestMemory.*lease.*call/);
 });

@@ -70,7 +70,7 @@ describe('a connection', () => {
     expect((await client.echo({ number: 3 })).number).toBe(3);
   });
 
-  test('of its age lets calls finish within the grace; the others end with it', async () => {
+  test('that has reached its age lets calls finish within the grace period; the other calls end with it', async () => {
     // Its age is then 1100 ms, and the grace period ends exactly 5000 ms later.
     vi.spyOn(Math, 'random').mockReturnValue(1);
     await connected({ connectionAgeMaxMs: 1000, connectionAgeGraceMs: 5000 });
@@ -92,7 +92,7 @@ describe('a connection', () => {
     expect(log.aborted).toEqual([Status.CANCELLED]);
   });
 
-  test('without calls is asked to go, and not while a handler runs or calls come', async () => {
+  test('is asked to leave only when it has no calls', async () => {
     await connected({ connectionIdleMaxMs: 1000 });
     const hanging = client.behave({ text: 'hang' }, { signal: AbortSignal.any([]) });
     hanging.catch(() => undefined);
@@ -113,7 +113,7 @@ describe('a connection', () => {
   });
 });
 
-describe('a client that has got `drain`', () => {
+describe('a client that has received `drain`', () => {
   let server: RpcServer;
   let link: Link;
   let finish: (() => void) | undefined;
@@ -160,7 +160,7 @@ describe('a client that has got `drain`', () => {
     };
   });
 
-  test('and says how many calls it has made gets answers to those, and to no others', async () => {
+  test('and has sent the number of its calls gets answers to those calls, and to no others', async () => {
     const early = call('behave', 'early');
     await until(() => finish !== undefined);
     const ended = server.shutdown({ graceMs: 60_000 });
@@ -178,7 +178,7 @@ describe('a client that has got `drain`', () => {
     await until(() => stats('sim').queuePairs === 0);
   });
 
-  test('has no second word in it', async () => {
+  test('cannot change that number with a second frame', async () => {
     const early = caught(call('behave', 'early'));
     await until(() => finish !== undefined);
     void server.shutdown({ graceMs: 60_000 });
@@ -241,7 +241,7 @@ describe('shutdown always ends', () => {
 });
 
 describe('clients that are accepted', () => {
-  test('the connections of one address are limited; when one ends there is room', async () => {
+  test('are limited in number per address, and a connection that ends makes room', async () => {
     const server = createServer({ sessionsPerPeerMax: 2 }).add(EchoDefinition, { echo: (r) => r });
     open.push(() => server.shutdown({ graceMs: 0 }));
     const address = await server.listen('127.0.0.1:0');
@@ -260,7 +260,7 @@ describe('clients that are accepted', () => {
     await channels[2]!.ready({ timeoutMs: 30_000 });
   });
 
-  test('each address counts separately, and nothing is kept of closed connections', () => {
+  test('count separately per address, and nothing of closed connections is kept', () => {
     const counts = new PeerCounts(2);
     const socket = (): ReturnType<typeof duplexPair>[0] => duplexPair()[0];
     const first = socket();
@@ -281,7 +281,7 @@ describe('clients that are accepted', () => {
 describe('log lines', () => {
   afterEach(() => replaceClock(undefined));
 
-  test('each peer has ten a second, the tenth says that there are more', () => {
+  test('are limited to ten a second for each peer, and the tenth says that more follow', () => {
     let nowMs = 5_000;
     replaceClock(() => nowMs);
     const lines: string[] = [];
@@ -296,7 +296,7 @@ describe('log lines', () => {
     expect(lines.at(-1)).toBe('loud again');
   });
 
-  test('too many peers share theirs', () => {
+  test('share one limit when there are too many peers', () => {
     replaceClock(() => 7_000);
     let lines = 0;
     const log = new LimitedLog(() => ++lines);

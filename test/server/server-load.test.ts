@@ -20,7 +20,7 @@ function open(handlers: EchoHandlers, options?: BedOptions): void {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('load', () => {
-  test('a request beyond handlersMax is refused unread; those running do not mind, and one that ends makes room', async () => {
+  test('a request beyond handlersMax is refused unread; running handlers are not affected, and one that ends makes room', async () => {
     const finish: (() => void)[] = [];
     open({ echo: (r) => new Promise((resolve) => finish.push(() => resolve(r))) }, { handlersMax: 2 });
     // The error would be INTERNAL if the message were decoded.
@@ -66,7 +66,7 @@ describe('load', () => {
     expect(fail).toHaveLength(2);
   });
 
-  test('a session that is to end turns requests away unread, and answers those that it has', async () => {
+  test('a session that is about to end refuses requests unread, and answers those that it has', async () => {
     let finish: (() => void) | undefined;
     open({ echo: (r) => new Promise((resolve) => (finish = () => resolve(r))) });
     native.deliver(request({ call: 1 }));

@@ -61,7 +61,7 @@ describe('a request', () => {
     expect(answers()[0]!.text).toBe('dear hi');
   });
 
-  test('in a block: its large fields are views under a lease', () => {
+  test('in a block has large fields that are views under a lease', () => {
     const seen: (number | undefined)[] = [];
     open({
       echo: (r) => {
@@ -103,7 +103,7 @@ describe('a request', () => {
     expect(native.blocks.size).toBe(0);
   });
 
-  test('whose deadline passed while an earlier one of its batch was handled is never run', () => {
+  test('whose deadline passed while an earlier request of its batch was handled is never run', () => {
     const ran: string[] = [];
     open({
       echo: (r) => {
@@ -127,7 +127,7 @@ describe('a request', () => {
 });
 
 describe('an error', () => {
-  test('that is an RpcError goes back with its code, text and metadata', () => {
+  test('that is an RpcError is sent with its code, text and metadata', () => {
     open({
       echo: (_, context) => {
         context.trailer.set('a', '1');
@@ -175,7 +175,7 @@ describe('an error', () => {
     expect(native.freeSlotCount).toBe(64);
   });
 
-  test('text is cut at 1 KiB, between characters', () => {
+  test('has a text of at most 1 KiB, which is cut between characters', () => {
     open({
       echo: () => {
         throw new RpcError(Status.ABORTED, `x${'ä'.repeat(1000)}`);
@@ -185,7 +185,7 @@ describe('an error', () => {
     expect(answers()[0]!.text).toBe(`x${'ä'.repeat(511)}`);
   });
 
-  test('of a response larger than the client accepts names the option', () => {
+  test('for a response larger than the client accepts names the option', () => {
     open({ echo: () => ({ payload: new Uint8Array(3000) }) }, { messageMaxBytes: 2000 });
     native.deliver(request());
     expect(answers()).toMatchObject([
@@ -196,7 +196,7 @@ describe('an error', () => {
     ]);
   });
 
-  test('of a response larger than the arena is refused, naming the option', () => {
+  test('for a response larger than the arena names the option', () => {
     const bytes = native.arenaBytes + 1;
     open(
       { echo: () => ({ payload: new Uint8Array(new SharedArrayBuffer(bytes)) }) },
@@ -218,7 +218,7 @@ describe('the context', () => {
       },
     });
 
-  test('knows method, peer, metadata and the time left', () => {
+  test('has the method, the peer, the metadata and the remaining time', () => {
     const seen: unknown[] = [];
     withContext((context) =>
       seen.push(context.method, String(context.peer), context.metadata.get('k'), context.timeoutMs()),
@@ -229,7 +229,7 @@ describe('the context', () => {
     expect(seen[3]).toBeLessThanOrEqual(2000);
   });
 
-  test('without metadata or limit has an empty one and undefined', () => {
+  test('has empty metadata and an undefined limit when the request has neither', () => {
     const seen: unknown[] = [];
     withContext((context) => seen.push(context.metadata.size, context.timeoutMs()));
     native.deliver(request());
@@ -333,7 +333,7 @@ describe('without a free send slot', () => {
   });
 });
 
-test('a response whose buffer is being registered waits, to the end of its time: nothing is exhausted', () => {
+test('a response whose buffer is being registered waits until its deadline, which is not an exhausted resource', () => {
   open({ echo: () => ({ payload: new Uint8Array(20_000) }) });
   native.refuseBulk = Reason.registering;
   native.deliver(request({ timeoutUs: 5_000_000 }));

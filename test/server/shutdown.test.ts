@@ -163,7 +163,7 @@ describe.each<Fabric>(['sim', 'shm', 'tcp'])('shutdown ends, over %s', (fabric) 
     );
   });
 
-  test('with one-way calls whose handlers never end', async () => {
+  test('ends one-way calls whose handlers never end', async () => {
     const { server, client, seen } = await openWorld(fabric);
     for (let i = 0; i < 10; ++i) await client.note({});
     await server.shutdown({ graceMs: 20 });
@@ -171,7 +171,7 @@ describe.each<Fabric>(['sim', 'shm', 'tcp'])('shutdown ends, over %s', (fabric) 
     await until(() => seen.told === 10);
   });
 
-  test('without a grace, and asked for twice', async () => {
+  test('ends without a grace period, also when it is called twice', async () => {
     const { server, client } = await openWorld(fabric);
     const call = client.unary({}).catch(RpcError.from);
     const first = server.shutdown({ graceMs: 0 });
@@ -181,7 +181,7 @@ describe.each<Fabric>(['sim', 'shm', 'tcp'])('shutdown ends, over %s', (fabric) 
   });
 });
 
-test('a client that is not notified, and continues', async () => {
+test('ends with a client that is not notified, and continues', async () => {
   const { server, client, ends, seen } = await openWorld('sim');
   const call = client.unary({}).catch(RpcError.from);
   await until(() => seen.begun === 1);
@@ -219,7 +219,7 @@ describe("a connection's age", () => {
     return { ...world, stream, say };
   }
 
-  test('leaves an open stream its grace period: it continues, and others use a new connection', async () => {
+  test('leaves an open stream its grace period, in which it continues; others use a new connection', async () => {
     const { stream, say, client, server } = await aged();
     say(2);
     expect((await stream.next()).value).toMatchObject({ number: 2 });
@@ -229,7 +229,7 @@ describe("a connection's age", () => {
     await until(() => server.sessionCount === 1);
   });
 
-  test('ends it with the grace', async () => {
+  test('ends an open stream at the end of the grace period', async () => {
     const { stream, seen } = await aged();
     const next = stream.next().catch(RpcError.from);
     vi.advanceTimersByTime(5000);

@@ -97,7 +97,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(faults.map(String)).toEqual(['Error: too late to matter']);
   });
 
-  test('a stream ends likewise, after its earlier messages', async () => {
+  test('a stream ends at its limit in the same way, after its earlier messages', async () => {
     await open({ timeoutMaxMs: 500 });
     const got: number[] = [];
     const call = (async () => {
@@ -108,7 +108,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(got).toEqual([1]);
   });
 
-  test('a call that is done in time is not touched', async () => {
+  test('a call that ends in time is not affected', async () => {
     const client = await open({ timeoutMaxMs: 4_000_000 });
     for (let i = 0; i < 100; ++i) await client.echo({});
     expect(

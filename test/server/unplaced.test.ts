@@ -59,7 +59,7 @@ function bed(names = 'abc') {
 }
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-test('workers that answer get the same number of connections, also when many come at once', async () => {
+test('workers that answer get the same number of connections, even when many arrive at once', async () => {
   const { connect, workers, unplaced } = bed();
   for (let i = 0; i < 30; ++i) connect();
   await settled();
@@ -142,7 +142,7 @@ test('a connection that is lost while it waits is forgotten', async () => {
   expect(workers[0]!.connections).toBe(0);
 });
 
-test('a worker that goes leaves its connections to the others; without others they are refused', async () => {
+test('when a worker leaves, others get its waiting connections; without other workers they are refused', async () => {
   const { connect, workers, unplaced, took, refused } = bed('ab');
   const [a, b] = workers as [Worker, Worker];
   a.busy = true;

@@ -40,7 +40,7 @@ test.each([
   expect(response.headers.get('cache-control')).toBe('no-store');
 });
 
-test('while the server drains it is alive and not ready', async () => {
+test('while the server drains it is alive, but not ready', async () => {
   await server.shutdown();
   expect((await ask('/healthz')).status).toBe(200);
   expect((await ask('/readyz')).status).toBe(503);

@@ -69,7 +69,7 @@ describe('Check', () => {
   });
 });
 
-test('List: all services that Check knows', async () => {
+test('List returns all services that Check knows', async () => {
   health.setStatus('database', 'NOT_SERVING');
   const { statuses } = await clientOf().list({});
   expect(Object.fromEntries(Object.entries(statuses).map(([name, { status }]) => [name, status]))).toEqual({
@@ -95,7 +95,7 @@ describe('Watch', () => {
     expect(seen).toEqual(wanted);
   });
 
-  test('a change that occurs while its reader is busy with the last one is reported', async () => {
+  test('reports a change that occurs while its reader handles the previous one', async () => {
     const service = new HealthService(server);
     const watch = service.watch({ service: 'busy' }, {
       signal: new AbortController().signal,
@@ -128,7 +128,7 @@ describe('Watch', () => {
     expect(seen).toEqual([SERVICE_UNKNOWN, SERVING]);
   });
 
-  test('a shutdown is reported, and does not wait for watchers', async () => {
+  test('reports a shutdown, which does not wait for watchers', async () => {
     const seen: number[] = [];
     let ended: Promise<void> | undefined;
     const watch = async (): Promise<void> => {

@@ -45,8 +45,8 @@ function filesOf(answer: ServerReflectionResponse | undefined): Uint8Array[] {
   return response.value.fileDescriptorProto;
 }
 
-describe('asked for', () => {
-  test('the services: all of them, those added later too', async () => {
+describe('a request for', () => {
+  test('the services returns all of them, including services that were added later', async () => {
     const names = async (): Promise<string[]> => {
       const [answer] = await ask({ case: 'listServices', value: '' });
       const response = answer?.messageResponse;
@@ -73,7 +73,7 @@ describe('asked for', () => {
     expect(answer).toMatchObject({ validHost: 'me', originalRequest: { messageRequest: asked } });
   });
 
-  test('a file with imports: all of them with it, and not a second time on this stream', async () => {
+  test('a file returns it with its imports, and each only once per stream', async () => {
     const definition = { name: 'Other', fullName: 'other.Other', methods: {}, file: file_well_known_proto };
     server.add(definition, {});
     const asked: Asked = { case: 'fileByFilename', value: file_well_known_proto.name };
@@ -123,7 +123,7 @@ describe('asked for', () => {
     expect(filesOf(after)).toHaveLength(1);
   });
 
-  test('extension numbers of a message without any: none', async () => {
+  test('extension numbers of a message without extensions returns none', async () => {
     const [answer] = await ask({ case: 'allExtensionNumbersOfType', value: 'test.echo.EchoMessage' });
     expect(answer?.messageResponse).toEqual({
       case: 'allExtensionNumbersResponse',

@@ -238,7 +238,7 @@ export async function converse(library: Library, one: Case, delays: Delays = [0,
       if (one.moment === 'during') side.onFirst = acts;
       if (one.moment === 'after') side.onAll = () => void sent.then(acts);
     }
-    // A half-open side that reads the end of its peer ends too.
+    // A half-open side ends its own direction when it has read the end of its peer.
     socket.on('end', () => {
       if (!isActor(name) && one.action === 'end, then reset' && one.allowHalfOpen) void probe(socket);
       else if (one.allowHalfOpen) socket.end();

@@ -141,7 +141,7 @@ const failed = (promise: Promise<unknown>): Promise<RpcError> =>
     (error: RpcError) => error,
   );
 
-test('a small request goes in the OPEN, and two parts are asked for', async () => {
+test('a small request is sent in the OPEN, and two parts are requested', async () => {
   const responses = start('count', { count: 1 });
   expect(await sent()).toEqual([]);
   void responses.next();
@@ -179,7 +179,7 @@ test.each([
   },
 );
 
-test('a large request goes in a part of its own, behind the OPEN', async () => {
+test('a large request is sent in its own part, behind the OPEN', async () => {
   void start('count', { payload: new Uint8Array(50_000) }).next();
   expect(await sent()).toMatchObject([
     { kind: PartKind.open, count: 0, last: false },
@@ -190,7 +190,7 @@ test('a large request goes in a part of its own, behind the OPEN', async () => {
   ]);
 });
 
-test('parts are asked for as they are read, and the window grows', async () => {
+test('parts are requested as they are read, and the window grows', async () => {
   const responses = start('count', {});
   const first = responses.next();
   const [, a, b] = await sent();
@@ -204,7 +204,7 @@ test('parts are asked for as they are read, and the window grows', async () => {
   expect((await responses.next()).value?.number).toBe(2);
 });
 
-test('its status comes behind the messages, and its slots are free again', async () => {
+test('its status arrives after the messages, and its slots are free again', async () => {
   const responses = start('count', {});
   const first = responses.next();
   const [open, a, b] = await sent();
@@ -218,7 +218,7 @@ test('its status comes behind the messages, and its slots are free again', async
   expect((await responses.next()).done).toBe(true);
 });
 
-test('without a place in the table or a send slot it waits', async () => {
+test('a stream waits for a call slot and a send slot', async () => {
   for (let i = 0; i < 2; ++i) void start('count', {}).next();
   expect(streams.full).toBe(true);
   expect(streams.nextNumber()).toBe(0);
@@ -231,7 +231,7 @@ test('without a place in the table or a send slot it waits', async () => {
   expect(await sent()).toMatchObject([{ kind: PartKind.pull, sequence: 0 }]);
 });
 
-test('a part that finds no send slot, again and again, takes no place from itself', async () => {
+test('a part that repeatedly finds no send slot does not use up the call slots', async () => {
   setUp({ slots: 2 });
   native.freeAtFlush = false;
   void start('count', {}).next();
@@ -293,7 +293,7 @@ test("a cancelled stream ends as the application has requested, whatever the han
 });
 
 describe('messages that fail', () => {
-  test('a part for want of memory fails the stream', async () => {
+  test('a part that gets no memory fails the stream', async () => {
     const first = failed(start('count', {}).next());
     const [open, a, b] = await sent();
     native.deliver({ kind: EvKind.failed, call: a!.slot, reason: Reason.noMemory, processed: 1 });
@@ -303,7 +303,7 @@ describe('messages that fail', () => {
     expect(done).toBe(1);
   });
 
-  test('parts that the server does not answer once the stream is left are taken back after a while', async () => {
+  test('parts that the server does not answer after the stream was left are cancelled after a while', async () => {
     const responses = start('count', {});
     const first = responses.next();
     const [open, a, b] = await sent();
@@ -325,7 +325,7 @@ describe('messages that fail', () => {
     expect([done, streams.size]).toEqual([1, 0]);
   });
 
-  test('slots of parts that are pending release come back later, and streams wait for them', async () => {
+  test('slots of parts that are pending release become free later, and streams wait for them', async () => {
     setUp({ streamsMax: 1 });
     const responses = start('count', {});
     const first = responses.next();
@@ -351,7 +351,7 @@ describe('messages that fail', () => {
     expect(more.map(({ slot, kind }) => [slot, kind])).toEqual([[a!.slot, PartKind.pull]]);
   });
 
-  test('a session that is lost fails every stream, and forgets none', async () => {
+  test('a session that is lost fails all of its streams', async () => {
     const both = [start('count', {}), start('echo', [{ number: 1 }])].map((each) => failed(each.next()));
     await sent();
     native.deliver({ kind: EvKind.sessionDown });
@@ -359,7 +359,7 @@ describe('messages that fail', () => {
     expect([done, streams.size]).toEqual([2, 0]);
   });
 
-  test('a push that the server refuses', async () => {
+  test('a push that the server refuses fails the stream', async () => {
     const first = failed(start('echo', [{ number: 1 }]).next());
     const parts = await sent();
     const push = parts.find(({ kind }) => kind === PartKind.push)!;

@@ -49,7 +49,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
   }
   const finished = (...names: string[]) => vi.waitFor(() => expect(world.log.finished).toEqual(names));
 
-  test('break: the handler leaves through its finally, and its signal fires', async () => {
+  test('after a break the finally blocks of the handler run, and its signal fires', async () => {
     const client = await open();
     for await (const item of client.behave({ count: 1_000_000, text: 'x' })) if (item.number === 10) break;
     await finished('x');
@@ -58,7 +58,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     expect(await client.unary({ count: 1 })).toMatchObject({ number: 1 });
   });
 
-  test('an error in the loop: the same', async () => {
+  test('after an error in the loop the same happens', async () => {
     const client = await open();
     const error = new Error('mine');
     const loop = async () => {
@@ -68,13 +68,13 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     await finished('x');
   });
 
-  test('break while the handler waits', async () => {
+  test('a break while the handler waits ends the handler', async () => {
     const client = await open();
     for await (const _ of client.behave({ count: 1, text: 'hang' })) break;
     await finished('hang');
   });
 
-  test('left before it began: nothing is sent', async () => {
+  test('a stream that is left before it began sends nothing', async () => {
     const client = await open();
     const items = client.behave({ count: 1, text: 'x' })[Symbol.asyncIterator]();
     await items.return?.();
@@ -83,7 +83,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     expect(world.log.produced).toBe(0);
   });
 
-  test.each([0, 1, 5, 300])('the signal fires after %d messages', async (after) => {
+  test.each([0, 1, 5, 300])('the signal may fire after %d messages', async (after) => {
     const client = await open();
     const controller = new AbortController();
     const reason = new Error('enough');
@@ -99,7 +99,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     if (after > 0) await finished('hang');
   });
 
-  test('the signal fires while the answer is waited for', async () => {
+  test('the signal may fire while the answer is awaited', async () => {
     const client = await open();
     const controller = new AbortController();
     const error = await caught(async () => {
@@ -110,7 +110,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     await finished('hang');
   });
 
-  test('the deadline passes: in the handler, in a handler that never looks, while sending', async () => {
+  test('the deadline may pass in the handler, in a handler that never checks it, and while sending', async () => {
     const client = await open();
     await client.unary({});
     for (const text of ['hang', 'never']) {
@@ -131,7 +131,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     });
   });
 
-  test('requests that throw: the caller gets that error, the handler learns of the end', async () => {
+  test('when the requests throw, the caller gets that error, and the handler is notified', async () => {
     const client = await open();
     const error = new Error('no more');
     const requests = async function* (): AsyncGenerator<ItemInit> {
@@ -146,7 +146,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     expect(await caught(() => collect(client.echo(requests())))).toBe(error);
   });
 
-  test('requests that cannot be sent', async () => {
+  test('requests that cannot be sent end the stream', async () => {
     const errors: unknown[] = [];
     const client = await open({ onHandlerError: (error: unknown) => errors.push(error) });
     const wrong = { number: 'one' } as unknown as ItemInit;
@@ -214,13 +214,13 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     await vi.waitFor(() => expect(left()).toBe(true));
   });
 
-  test('a handler that reads no more does not stop the client', async () => {
+  test('a handler that stops reading does not stop the client', async () => {
     const client = await open();
     const requests = Array.from({ length: 30_000 }, (_, i) => ({ text: i === 0 ? 'first' : 'more' }));
     expect(await collect(client.first(requests))).toMatchObject([{ text: 'first' }, { number: 30_000 }]);
   });
 
-  test('several next() at once, and more of them after the end', async () => {
+  test('several next() may be called at once, also after the end', async () => {
     const client = await open();
     const items = client.count({ count: 2 })[Symbol.asyncIterator]();
     const all = await Promise.all([items.next(), items.next(), items.next(), items.next()]);
@@ -231,7 +231,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
   });
 
-  test('the channel closes in the middle', async () => {
+  test('the channel may close in the middle', async () => {
     const client = await open();
     const error = await caught(async () => {
       for await (const _ of client.behave({ count: 1, text: 'hang' })) void world.channel.close();
@@ -244,7 +244,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     });
   });
 
-  test('no more wait than may', async () => {
+  test('no more streams wait than the limit allows', async () => {
     const client = await open({}, { streamsMax: 1, queueMax: 2 });
     const open1 = client.behave({ count: 1, text: 'hang' })[Symbol.asyncIterator]();
     await open1.next();
@@ -266,7 +266,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
     await again.return?.();
   });
 
-  test('slots and memory are back after a thousand streams that were left anywhere', async () => {
+  test('slots and memory are free again after a thousand streams that were left at any point', async () => {
     const client = await open({}, { streamsMax: 4 });
     await collect(client.count({ count: 1 }));
     const before = stats();
@@ -288,7 +288,7 @@ describe.each<Way>(['in process', 'in process, loopback', 'shm over unix', 'tcp'
 });
 
 describe('a server that shuts down', () => {
-  test('waits for streams, until its grace is over', async () => {
+  test('waits for streams, until the end of its grace period', async () => {
     const world = await openStreams('shm over unix');
     const client = createClient(StreamsDefinition, world.channel);
     const items = client.behave({ count: 5000, text: 'x' })[Symbol.asyncIterator]();
@@ -302,7 +302,7 @@ describe('a server that shuts down', () => {
     await world.close();
   });
 
-  test('ends those that are left', async () => {
+  test('ends the remaining streams', async () => {
     const world = await openStreams('shm over unix');
     const client = createClient(StreamsDefinition, world.channel);
     const items = client.behave({ count: 1, text: 'hang' })[Symbol.asyncIterator]();
@@ -316,7 +316,7 @@ describe('a server that shuts down', () => {
   });
 });
 
-test('a server that cannot be reached', async () => {
+test('a stream to a server that cannot be reached fails', async () => {
   const channel = createChannel(`unix:${socketPath()}`);
   const client = createClient(StreamsDefinition, channel);
   expect(await caught(() => collect(client.count({})))).toMatchObject({

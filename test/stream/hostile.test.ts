@@ -55,7 +55,7 @@ const mistakes: [string, FakeEvent[], string][] = [
   ['a second open with its number', [open(10, 'hold'), open(11, 'hold')], 'same number'],
 ];
 
-describe('the stream ends, the session does not', () => {
+describe('the stream ends, and the session continues', () => {
   test.each(mistakes)('%s', async (_, events, word) => {
     bed.native.deliver(...events);
     const answers = await bed.answers();
@@ -95,7 +95,7 @@ test('a stream beyond the agreed number is refused with the name of the option; 
   expect(bed.streams.size).toBe(4);
 });
 
-describe('an open that cannot be', () => {
+describe('an invalid OPEN', () => {
   test.each([
     ['of no method', { ...open(10, 'hold'), method: 12345 }, Status.UNIMPLEMENTED, 'method id 12345'],
     ['of a method without a handler', open(10, 'missing'), Status.UNIMPLEMENTED, 'is not implemented'],
@@ -138,13 +138,13 @@ describe('an open that cannot be', () => {
     expect(bed.streams.size).toBe(0);
   });
 
-  test('a unary request for a streaming method', async () => {
+  test('a unary request for a streaming method is refused', async () => {
     bed.native.deliver({ ...open(10, 'hold'), part: 0, metadata: new Uint8Array(0) });
     expect(await bed.answers()).toMatchObject([{ handle: 10, status: Status.UNIMPLEMENTED, notRun: true }]);
   });
 });
 
-test('parts of a stream that is not known are answered at once', async () => {
+test('parts of an unknown stream are answered at once', async () => {
   bed.native.deliver(pushOf(1, 0, {}), pull(2, 7, 99), push(3, 1, last));
   expect(await bed.answers()).toMatchObject([
     { handle: 1, status: 0, part: undefined },
@@ -153,7 +153,7 @@ test('parts of a stream that is not known are answered at once', async () => {
   ]);
 });
 
-test('large messages of a stream that is not known go back to the arena', async () => {
+test('large messages of an unknown stream are released', async () => {
   const block = bed.native.allocBlock(100);
   bed.native.deliver({ ...pushOf(1, 0, {}), message: new Uint8Array(50), block });
   expect(await bed.answers()).toHaveLength(1);

@@ -89,13 +89,16 @@ describe.each(pairWays)('%s', (way) => {
     };
   }
 
-  test.each(['client', 'server'] as const)('one request, a stream of responses, on the %s', async (side) => {
-    const { client, runs } = await open(side);
-    expect(await collect(client.count({ count: 7 }))).toMatchObject([{ number: 7 }]);
-    expect(runs).toEqual([[7], [7], [7]]);
-  });
+  test.each(['client', 'server'] as const)(
+    'one request and a stream of responses are repeated, on the %s',
+    async (side) => {
+      const { client, runs } = await open(side);
+      expect(await collect(client.count({ count: 7 }))).toMatchObject([{ number: 7 }]);
+      expect(runs).toEqual([[7], [7], [7]]);
+    },
+  );
 
-  test('requests of a list are sent again, all of them', async () => {
+  test('all requests of a list are sent again', async () => {
     const { client, runs } = await open('client');
     expect(await client.sum(list)).toMatchObject({ number: 3 });
     expect(runs.splice(0)).toEqual([
@@ -122,14 +125,14 @@ describe.each(pairWays)('%s', (way) => {
     ]);
   });
 
-  test('on the server requests come once', async () => {
+  test('on the server requests arrive once', async () => {
     const { client, runs, faults } = await open('server');
     await expect(client.sum(list)).rejects.toMatchObject({ code: Status.INTERNAL });
     expect(runs).toEqual([[1, 2, 4]]);
     expect(faults).toEqual([expect.stringMatching(/called next\(\) again/)]);
   });
 
-  test('two at once do not share the requests', async () => {
+  test('two simultaneous attempts do not share the requests', async () => {
     const { client } = await open('server');
     const twice: Interceptor = (next) => async (request) =>
       (await Promise.all([next(request), next(request)]))[1];
@@ -138,7 +141,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(client).toBeDefined();
   });
 
-  test('a handler may promise its iterable, with interceptors as without', async () => {
+  test('a handler may return a promise of its iterable, with and without interceptors', async () => {
     pair = await openPair(way, (server) =>
       server
         .use((next) => (request) => next(request))

@@ -66,7 +66,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(seen()).toEqual([]);
   });
 
-  test('may change messages, large ones included', async () => {
+  test('may change messages, including large ones', async () => {
     const grow: Interceptor = (next) => async (request) => {
       const response = await next(request);
       if (!response.stream || request.side === 'server') return response;
@@ -80,7 +80,7 @@ describe.each(pairWays)('%s', (way) => {
     );
   });
 
-  test('header and trailer: seen, changed, and heard of once', async () => {
+  test('see header and trailer, may change them, and get each once', async () => {
     const sign: Interceptor = (next) => async (request) => {
       request.metadata.set('x-header', 'please');
       const response = await next(request);
@@ -99,7 +99,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(heard).toEqual(['header x-talk,early', 'trailer x-signed,server,x-end,all']);
   });
 
-  test('errors come out behind the messages before them, with their trailer', async () => {
+  test('get errors after the messages before them, with their trailer', async () => {
     const seen: string[] = [];
     const client = await open((next) => async (request) => {
       const response = await next(request);
@@ -129,7 +129,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(seen).toEqual(['server NOT_FOUND: no such thing', 'client NOT_FOUND: no such thing']);
   });
 
-  test('a reader that leaves early ends the handler, through all of them', async () => {
+  test('a reader that leaves early ends the handler, through all interceptors', async () => {
     const log = newLog();
     const client = await open((next) => (request) => next(request), log);
     for await (const { number } of client.behave({ count: 1_000_000, text: 'long' })) if (number === 5) break;
@@ -137,7 +137,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(log.aborted).toEqual([Status.CANCELLED]);
   });
 
-  test('a deadline ends a stream, through all of them', async () => {
+  test('a deadline ends a stream, through all interceptors', async () => {
     const client = await open((next) => (request) => next(request));
     const call = collect(client.behave({ count: 1, text: 'hang' }, { timeoutMs: 100 }));
     await expect(call).rejects.toMatchObject({ code: Status.DEADLINE_EXCEEDED });
@@ -163,7 +163,7 @@ describe.each(pairWays)('%s', (way) => {
     expect((await client.sum([])).number).toBe(42);
   });
 
-  test('a call again, after a failure before the first message', async () => {
+  test('may repeat a call, after a failure before the first message', async () => {
     let attempts = 0;
     const again: Interceptor = (next) => async (request) => {
       if (request.side === 'client') return next(request);
@@ -175,7 +175,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(await collect(client.count({ count: 1 }))).toHaveLength(1);
   });
 
-  test('nothing is left unhandled when one fails without looking at the answer', async () => {
+  test('leave no unhandled rejection when one fails without reading the answer', async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => void unhandled.push(reason);
     process.on('unhandledRejection', note);
@@ -190,7 +190,7 @@ describe.each(pairWays)('%s', (way) => {
     expect(unhandled).toEqual([]);
   });
 
-  test('a message that one takes away is an error that says so', async () => {
+  test('that remove a message cause an error with that reason', async () => {
     async function* nothing() {}
     const take: Interceptor = (next) => (request) =>
       next(request.stream ? { ...request, message: nothing() } : request);

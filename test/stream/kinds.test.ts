@@ -40,7 +40,7 @@ describe.each(ways)('%s', (way) => {
     expect(next).toBe(count);
   });
 
-  test('small messages may travel together although together they are larger than one may be', async () => {
+  test('small messages may travel together, even when their sum exceeds the limit of one message', async () => {
     const client = await open({ messageMaxBytes: 1024 }, { messageMaxBytes: 1024 });
     const items = Array.from({ length: 100 }, (_, number) => ({ number, payload: new Uint8Array(500) }));
     expect((await collect(client.echo(items))).map(({ number }) => number)).toEqual(items.map((_, i) => i));
@@ -79,7 +79,7 @@ describe.each(ways)('%s', (way) => {
     expect(await client.sum(of([]))).toMatchObject({ number: 0, text: '0' });
   });
 
-  test('a conversation: each answer is waited for before the next question', async () => {
+  test('in a conversation each answer is awaited before the next question', async () => {
     const client = await open();
     const answers: Item[] = [];
     let answered: () => void = () => undefined;
@@ -123,7 +123,7 @@ describe.each(ways)('%s', (way) => {
     expect(left).toBe(true);
   });
 
-  test('a large response of a client stream, and a large request of a server stream', async () => {
+  test('a client stream may have a large response, and a server stream a large request', async () => {
     const client = await open();
     const item = await client.take([{ text: 'large' }]);
     expect(item.payload).toHaveLength(300_000);
@@ -132,7 +132,7 @@ describe.each(ways)('%s', (way) => {
     expect(await collect(client.count(order))).toHaveLength(3);
   });
 
-  test('a stream that is not read is not made', async () => {
+  test('a stream that is not read does not begin', async () => {
     const client = await open();
     const items = client.behave({ count: 3, text: 'x' });
     expect(await client.unary({ count: 5 })).toMatchObject({ number: 5 });
@@ -141,7 +141,7 @@ describe.each(ways)('%s', (way) => {
     expect(await collect(items)).toEqual([]);
   });
 
-  test('header, metadata and trailer', async () => {
+  test('header, metadata and trailer arrive', async () => {
     const client = await open();
     const seen: string[] = [];
     const told = (what: string) => (metadata: Metadata) => void seen.push(`${what} ${[...metadata]}`);
@@ -160,15 +160,18 @@ describe.each(ways)('%s', (way) => {
     expect(seen).toEqual(['message', 'trailer k,v']);
   });
 
-  test.each([0, 1, 8000])('a header beside %d bytes of messages takes no room from them', async (bytes) => {
-    const client = await open();
-    const headers: Metadata[] = [];
-    const onHeader = (header: Metadata) => void headers.push(header);
-    const metadata = { 'x-header': 'please' };
-    const items = await collect(client.count({ count: 30, bytes }, { onHeader, metadata }));
-    expect(items.map(({ number }) => number)).toEqual(Array.from({ length: 30 }, (_, i) => i));
-    expect(headers.map((header) => [...header])).toEqual([[['x-header', 'given']]]);
-  });
+  test.each([0, 1, 8000])(
+    'a header beside %d bytes of messages takes no space from the messages',
+    async (bytes) => {
+      const client = await open();
+      const headers: Metadata[] = [];
+      const onHeader = (header: Metadata) => void headers.push(header);
+      const metadata = { 'x-header': 'please' };
+      const items = await collect(client.count({ count: 30, bytes }, { onHeader, metadata }));
+      expect(items.map(({ number }) => number)).toEqual(Array.from({ length: 30 }, (_, i) => i));
+      expect(headers.map((header) => [...header])).toEqual([[['x-header', 'given']]]);
+    },
+  );
 
   test('a header that is too large ends the stream', async () => {
     const client = await open();
@@ -222,7 +225,7 @@ describe.each(ways)('%s', (way) => {
     expect(await caught(() => client.take([{ text: 'empty' }]))).toMatchObject({ code: Status.INTERNAL });
   });
 
-  test('a method without a handler', async () => {
+  test('a method without a handler is UNIMPLEMENTED', async () => {
     const client = await open();
     expect(await caught(() => collect(client.missing([])))).toMatchObject({
       code: Status.UNIMPLEMENTED,
@@ -258,7 +261,7 @@ describe.each(ways)('%s', (way) => {
   });
 });
 
-test('over several addresses streams take turns, and use the available room', async () => {
+test('over several addresses streams are distributed in turn, and use the available windows', async () => {
   const worlds = await Promise.all([1, 2].map(() => openStreams('shm over unix')));
   const addresses = worlds.map(({ channel }) => channel.address);
   const channel = createChannel(addresses, { streamsMax: 2 });

@@ -22,7 +22,7 @@ describe.each(ways)('%s', (way) => {
     expect(world.log.finished).toEqual([]);
   });
 
-  test('requests arrive in order, each once, large ones too', async () => {
+  test('requests arrive in order, each once, including large ones', async () => {
     const client = await open();
     const texts = Array.from({ length: 500 }, (_, i) => `${i}`);
     await Promise.all(texts.map((text) => client.note({ text })));
@@ -31,7 +31,7 @@ describe.each(ways)('%s', (way) => {
     expect(world.log.notes.at(-1)).toBe('large');
   });
 
-  test('errors go to the hook of the server alone', async () => {
+  test('errors reach only the error hook of the server', async () => {
     const errors: string[] = [];
     const client = await open({
       onHandlerError: (error: unknown, method: string) => errors.push(`${method} ${error}`),
@@ -42,7 +42,7 @@ describe.each(ways)('%s', (way) => {
     );
   });
 
-  test('at handlersMax it is rejected, and its caller gets an error', async () => {
+  test('at handlersMax the call is rejected, and its caller gets an error', async () => {
     const client = await open({ handlersMax: 2 });
     await client.note({ text: 'hang' });
     await client.note({ text: 'hang' });
@@ -61,7 +61,7 @@ describe.each(ways)('%s', (way) => {
   });
 });
 
-test('streams are off where one side allows none', async () => {
+test('streams are off when one side allows none', async () => {
   const world = await openStreams('shm over unix', { streamsMax: 0 });
   const client = createClient(StreamsDefinition, world.channel);
   expect(await caught(() => client.sum([]))).toMatchObject({ code: Status.UNIMPLEMENTED, processed: 'no' });

@@ -154,7 +154,7 @@ describe('from writer to reader', () => {
 });
 
 describe('the writer', () => {
-  test('packs the messages of one turn, and sends at its end', async () => {
+  test('packs the messages of one turn, and sends them at the end of the turn', async () => {
     const port = new Port();
     port.credits = 5;
     const writer = new StreamWriter(type, 1000, port);
@@ -183,7 +183,7 @@ describe('the writer', () => {
     ]);
   });
 
-  test('fills a part while there is no credit, holds one message more, then says stop', async () => {
+  test('fills a part while there is no credit, holds one more message, and then requests a pause', async () => {
     const port = new Port();
     const writer = new StreamWriter(type, 100, port);
     let written = 1;
@@ -202,7 +202,7 @@ describe('the writer', () => {
     expect(port.lastSent).toBe(1);
   });
 
-  test('an empty part goes first when it is asked for, and only then', async () => {
+  test('an empty part is sent first when it is requested, and only then', async () => {
     const port = new Port();
     const writer = new StreamWriter(type, 1000, port);
     writer.lead();
@@ -223,7 +223,7 @@ describe('the writer', () => {
     expect(port.sent).toHaveLength(3);
   });
 
-  test('a message of its own size goes alone, behind those before it', () => {
+  test('a message that fills a part is sent alone, after the messages before it', () => {
     const port = new Port();
     port.credits = 3;
     const writer = new StreamWriter(type, 100, port);
@@ -237,7 +237,7 @@ describe('the writer', () => {
     ]);
   });
 
-  test('a message that cannot be encoded is not part of the stream', async () => {
+  test('a message that cannot be encoded is not sent, and does not end the stream', async () => {
     const port = new Port();
     port.credits = 2;
     const writer = new StreamWriter(type, 100, port);
@@ -269,7 +269,7 @@ describe('the reader', () => {
     expect(reader.arrive(sequence, part(sequence))).toBe(good);
   });
 
-  test('reports a part when its last message has been taken', async () => {
+  test('reports a part when its last message has been read', async () => {
     const consumed: number[] = [];
     const reader = readerOf(consumed);
     reader.arrive(0, part(0, false, 2));
@@ -283,7 +283,7 @@ describe('the reader', () => {
     expect(consumed).toEqual([0, 1, 2]);
   });
 
-  test('left: received and later messages count as consumed', async () => {
+  test('when it is left, received and later messages count as consumed', async () => {
     const consumed: number[] = [];
     const reader = readerOf(consumed);
     reader.arrive(0, part(0, false, 3));

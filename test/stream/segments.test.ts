@@ -29,7 +29,7 @@ describe.each<[Way, number]>([
   ['shm over unix', 5],
   ['tcp', 6],
 ])('%s', (way, medium) => {
-  test('messages of all tiers, both ways', async () => {
+  test('messages of all tiers arrive in both directions', async () => {
     world = await openStreams(way);
     const client = createClient(StreamsDefinition, world.channel);
     // The context of an earlier test closes a little after its last connection, and takes its counts along.

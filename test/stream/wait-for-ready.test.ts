@@ -8,7 +8,7 @@ import { StreamsDefinition } from './gen/stream.rdma.ts';
 import { caught, collect } from './stream-world.ts';
 import { newLog, streamHandlers } from './streams-service.ts';
 
-test('a stream of each kind', async () => {
+test('a stream of each kind waits for the server', async () => {
   const address = `unix:${socketPath()}`;
   const channel = createChannel(address, { backoffMs: 1, backoffMaxMs: 1 });
   const client = createClient(StreamsDefinition, channel);

@@ -68,8 +68,8 @@ function proxy(...given: ConstructorParameters<typeof Relay>): Relay {
   return made;
 }
 
-describe('the choice', () => {
-  test('on one host shared memory comes first', async () => {
+describe('the choice of the fabric', () => {
+  test('prefers shared memory on one host', async () => {
     const lines: string[] = [];
     const channel = open((await serve()).address, { log: (line) => lines.push(line) });
     expect(await echoes(channel)).toBe(true);
@@ -87,18 +87,18 @@ describe('the choice', () => {
     expect(channel.session).toMatchObject({ fabric: 'tcp', device: 'tcp' });
   });
 
-  test('a server behind a unix socket is not reached by tcp, and the error says so', async () => {
+  test('never uses tcp for a server behind a unix socket, and the error contains this reason', async () => {
     const { address } = await serve({}, `unix:${socketPath()}`);
     const error = await caught(echoes(open(address)));
     expect(error.message).toMatch(/no fabric in common \(tcp: the address is no host:port\)/);
   });
 
-  test('IPv6', async () => {
+  test('works with IPv6', async () => {
     const { address } = await serve({}, '[::1]:0');
     expect(await echoes(open(address), 100_000)).toBe(true);
   });
 
-  test('IPv6 of one link, where the address names the interface', async ({ skip }) => {
+  test('works with link-local IPv6, where the address names the interface', async ({ skip }) => {
     const [zoned] = Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>
       addresses
         .filter(({ address }) => address.startsWith('fe80:'))
@@ -111,13 +111,13 @@ describe('the choice', () => {
 });
 
 describe('devices in between', () => {
-  test('a device that forwards a single port, like a tunnel', async () => {
+  test('may forward a single port, like a tunnel', async () => {
     const port = portOf((await serve()).address);
     const channel = open(await proxy(() => port).listen());
     expect(await echoes(channel, 1_000_000)).toBe(true);
   });
 
-  test('a device that leads each new connection to another server: the session finds its own', async () => {
+  test('may lead each new connection to another server, and the session still finds its own server', async () => {
     const ports = [portOf((await serve()).address), portOf(await elsewhere())];
     const between = proxy((index) => ports[index % 2]!);
     const channel = open(await between.listen());
@@ -149,7 +149,7 @@ describe('devices in between', () => {
     },
   );
 
-  test('one behind which no server knows the session: the call fails with that reason', async () => {
+  test('may lead to no server that knows the session; the call then fails with that reason', async () => {
     const [right, wrong] = [portOf((await serve()).address), portOf(await elsewhere())];
     const channel = open(await proxy((index) => (index === 0 ? right : wrong)).listen());
     expect((await caught(echoes(channel))).message).toMatch(/does the address lead to many servers\?/);
@@ -233,7 +233,7 @@ describe('unauthenticated peers', () => {
     expect((await unknownPeer(address, bytes).told).byteLength).toBe(0);
   });
 
-  test('half a connect message has the time of a handshake, and evicts no peer that sends frames', async () => {
+  test('a peer that sends half a connect message has the time of a handshake, and evicts no peer that sends frames', async () => {
     const { address } = await serve({ handshakesMax: 4, handshakeTimeoutMs: 300 });
     const half = Array.from({ length: 40 }, () => unknownPeer(address, connectMessage().subarray(0, 20)));
     expect(await echoes(open(address))).toBe(true);

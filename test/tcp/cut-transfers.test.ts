@@ -47,7 +47,7 @@ function isFilled(message: EchoMessage, bytes: number, number: number): boolean 
   return right;
 }
 
-test('at 200 bytes of a transfer in either direction', { timeout: 600_000 }, async () => {
+test('after 200 bytes of a transfer in either direction', { timeout: 600_000 }, async () => {
   const next = random(20_261_123);
   /** Number of times that each call's handler has run. */
   const runs = new Map<number, number>();

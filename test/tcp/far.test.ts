@@ -102,7 +102,7 @@ function attaching(): (socket: Socket) => void {
   };
 }
 
-test('nor do unauthenticated peers that attach and never make their data connection', async () => {
+test('unauthenticated peers that attach and never make their data connection keep out no distant client', async () => {
   const { address } = await serve();
   await surround(address, attaching());
   await Promise.all([getsIn(address), getsIn(address), getsIn(address)]);

@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-test('keep others from their answers for some seconds, and not until these fail', async () => {
+test('delay the answers to others by some seconds, but not until these calls fail', async () => {
   let fetches = 0;
   let go: () => void = () => undefined;
   const goes = new Promise<void>((resolve) => {

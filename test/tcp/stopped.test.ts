@@ -82,7 +82,7 @@ test('six clients that are stopped in the middle of their requests do not keep o
   }
 });
 
-test('a request that is announced and not sent gives its memory back at its deadline', async () => {
+test('the memory of a request that is announced and not sent is released at its deadline', async () => {
   const { address, client } = await serve();
   const before = stats().arenaLeasedBytes;
   const child = start(address, 'request', 1, 60 * MiB, 2000);
@@ -92,7 +92,7 @@ test('a request that is announced and not sent gives its memory back at its dead
   expect(await client.echo({ payload: new Uint8Array(60 * MiB) })).toMatchObject({ number: 60 * MiB });
 });
 
-test('of the server as well, where that comes first', async () => {
+test('the memory of such a request is released at the deadline of the server when that comes first', async () => {
   const { address } = await serve({ timeoutMaxMs: 2000 });
   const before = stats().arenaLeasedBytes;
   const child = start(address, 'request', 1, 60 * MiB, 0);
@@ -100,7 +100,7 @@ test('of the server as well, where that comes first', async () => {
   await until(() => stats().arenaLeasedBytes === before);
 });
 
-test('responses for which the client grants no memory release theirs at their deadline', async () => {
+test('responses for which the client grants no memory release their memory at their deadline', async () => {
   const { address, held, fetched } = await serve();
   const child = start(address, 'answer', 4, 8 * MiB, 3000);
   await until(() => held.fetches === 4);
@@ -113,7 +113,7 @@ test('responses for which the client grants no memory release theirs at their de
   expect(await fetched(8 * MiB)).toBe(8 * MiB);
 });
 
-test('answers of a session hold no more than its quota, and other sessions go on', async () => {
+test('answers of a session hold no more memory than its quota, and other sessions continue', async () => {
   const { address, held, fetched } = await serve({ quotas: { arenaBytesMax: 2 * MiB } });
   // Two of these fit, in blocks of 1 MiB each.
   const child = start(address, 'answer', 8, 900 << 10, 3000);

@@ -49,7 +49,7 @@ async function connected(): Promise<{ source: Source; channel: Channel; address:
   return { source, channel, address };
 }
 
-test('stale addresses are shown as such, until the registry is back', async () => {
+test('stale addresses are shown as stale until the registry is available again', async () => {
   const { source, channel, address } = await connected();
   const registry = new Registry();
   collectAddresses(channel, { registry, name: 'shop' });

@@ -174,7 +174,7 @@ describe('spans', () => {
   });
 });
 
-test('durations: histograms in seconds with buckets of microseconds, by method and status', async () => {
+test('durations are histograms in seconds with buckets of microseconds, by method and status', async () => {
   const { pair, defaults } = await open();
   const { echo } = createClient(EchoDefinition, pair.channel, defaults);
   await echo({});

@@ -105,7 +105,7 @@ test('native counters of a process by its number are current, however often they
   } finally {
     replaceClock(undefined);
   }
-  // No session is opened during the test, but sessions of the test before may end.
+  // No session is opened during the test, but sessions of the previous test may end.
   const [first] = sessions;
   expect(first).toBeGreaterThan(0);
   for (const each of sessions) expect(each).toBeLessThanOrEqual(first!);

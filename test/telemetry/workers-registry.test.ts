@@ -74,7 +74,7 @@ test('a worker that does not answer counts with its last answer', async () => {
   expect(await lines(group)).toContain('calls{method="Get"} 3');
 });
 
-test('counters and histograms of a worker that has ended stay, its gauges go; however many end', async () => {
+test('counters and histograms of a worker that has ended stay, but not its gauges, however many workers end', async () => {
   const group = groupOf();
   for (let id = 1; id <= 50; ++id) {
     const one = thread(id);

@@ -60,7 +60,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     for (const { sender, receiver } of pairs) for (const qp of [sender, receiver]) qp.close();
   });
 
-  test('a SEND brings a number', async ({ skip }) => {
+  test('a SEND with immediate delivers its number', async ({ skip }) => {
     const why = whyNot(fabric, 'sendWithImm');
     skip(why !== undefined, why);
     using pair = await openPair(fabric);
@@ -70,7 +70,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(await take(b.cq, 1, a.cq)).toMatchObject([{ wrId: 5, opcode: WcOpcode.recv, imm: 0xffff_fffe }]);
   });
 
-  test('a loop that waits for solicited messages wakes for them', async ({ skip }) => {
+  test('a loop that waits for solicited messages is woken by them', async ({ skip }) => {
     const why = whyNot(fabric, 'solicited');
     skip(why !== undefined, why);
     using pair = await openPair(fabric);
@@ -94,7 +94,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(turns).toBeLessThanOrEqual(2);
   });
 
-  test('atomics return the value before', async ({ skip }) => {
+  test('atomics return the previous value', async ({ skip }) => {
     const why = whyNot(fabric, 'atomics');
     skip(why !== undefined, why);
     using pair = await openPair(fabric);
@@ -198,7 +198,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(a.qp.state).toBe('RTS');
   });
 
-  test('what the device lacks is refused with its reason', async () => {
+  test('a feature that the device lacks is refused with the reason', async () => {
     using pair = await openPair(fabric);
     const { a, b } = pair;
     const calls: Partial<Record<Feature, () => unknown>> = {
@@ -222,7 +222,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
   });
 });
 
-test('sim loses datagrams by its seed, the same in each run', async () => {
+test('sim loses the same datagrams in each run with the same seed', async () => {
   const run = async (seed: number): Promise<number[]> => {
     using device = openDevice('sim', { seed, lossPpm: 300_000, duplicatePpm: 100_000 });
     using pd = device.allocPd();

@@ -12,7 +12,7 @@ const perRound = 16;
 /** A number of 8 bytes for each post would take 8 MB. */
 const allowedBytes = 2_000_000;
 
-test('a million posts make no garbage worth a collection', async () => {
+test('a million posts cause no garbage collection', async () => {
   using pair = await openPair('sim');
   const { a, b } = pair;
   const receives = new RecvBatch(perRound);

@@ -12,7 +12,7 @@ type Name = 'device' | 'pd' | 'cq' | 'qp' | 'mr';
 const names: readonly Name[] = ['device', 'pd', 'cq', 'qp', 'mr'];
 
 describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
-  test('any order of both ends, with requests under way', async () => {
+  test('both ends may close in any order, with requests in flight', async () => {
     const order = fc.shuffledSubarray(
       names.flatMap((name) => [
         [0, name],
@@ -62,7 +62,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(end.mr.bytes.byteLength).toBe(end.mr.byteLength);
   });
 
-  test('a region that posted requests use stays until they are done', async () => {
+  test('a region that posted requests use stays until they have completed', async () => {
     using pair = await openPair(fabric);
     const { a, b } = pair;
     postReceives(b, 1, 8);

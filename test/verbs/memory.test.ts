@@ -37,7 +37,7 @@ describe.each(['sim', 'shm'] as const)('on %s', (fabric) => {
     expect(text(shared, 6)).toBe('shared');
   });
 
-  test('memory of allocBuffer may be registered twice, with other rights', () => {
+  test('memory of allocBuffer may be registered twice, with different rights', () => {
     using end = openEnd(fabric, 'connect');
     const buffer = end.pd.allocBuffer(bytes);
     using first = end.pd.regMr(buffer, Access.localWrite);
@@ -76,7 +76,9 @@ function attempt(call: () => unknown): void {
   }
 }
 
-test('memory that went to another thread outlives the thread that allocated it', async ({ skip }) => {
+test('memory that was transferred to another thread outlives the thread that allocated it', async ({
+  skip,
+}) => {
   skip(!('transfer' in ArrayBuffer.prototype), 'only transfer() moves such memory to another thread');
   const entry = new URL('../../dist/bundle/verbs.js', import.meta.url).href;
   const program = `

@@ -34,7 +34,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(text(b.mr.bytes.subarray(100, 107))).toBe('written');
   });
 
-  test('a READ brings the memory of the peer', async () => {
+  test('a READ copies from the memory of the peer', async () => {
     using pair = await openPair(fabric);
     const { a, b } = pair;
     b.mr.bytes.set(Buffer.from('to be read'), 9);
@@ -45,7 +45,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(text(a.mr.bytes.subarray(200, 210))).toBe('to be read');
   });
 
-  test('a WRITE with immediate takes a receive and brings its number', async ({ skip }) => {
+  test('a WRITE with immediate consumes a receive and delivers its number', async ({ skip }) => {
     using pair = await openPair(fabric);
     const { a, b } = pair;
     skip(!a.device.capabilities.immediate, 'the device has no immediates');
@@ -58,7 +58,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(text(b.mr.bytes.subarray(500, 505))).toBe('noted');
   });
 
-  test('a wrong remote key ends the queue pair with its status', async () => {
+  test('a wrong remote key ends the queue pair, and the completion has the status', async () => {
     using pair = await openPair(fabric);
     const { a, b } = pair;
     a.qp.post(new SendBatch(1).write(4, b.mr.addr, b.mr.rkey + 1).sge(a.mr, 0, 8));

@@ -8,7 +8,7 @@ test.each(['sim', 'shm', 'tcp', 'nosuch0'])('%s is no RDMA device', (name) => {
   expect(() => queryDevice(name)).toThrow(`'${name}' is no RDMA device of this machine, which has`);
 });
 
-test('each RDMA device that can be opened says its attributes, and those of its ports', () => {
+test('each RDMA device that can be opened returns its attributes, and those of its ports', () => {
   for (const { name, whyNot, ports } of listDevices()) {
     if (['sim', 'shm', 'tcp'].includes(name) || whyNot !== '') continue;
     const { attributes, ports: described } = queryDevice(name);

@@ -63,7 +63,7 @@ test('a UD queue pair takes the steps without an address', async () => {
   expect(await take(b.cq, 1, a.cq)).toMatchObject([{ wrId: 2, status: 0, byteLength: 40 }]);
 });
 
-test('a stepwise queue pair connects to one that connects by itself', async () => {
+test('a stepwise queue pair connects to an ordinary one', async () => {
   using a = openEnd('sim', 'connect', stepwise);
   using b = openEnd('sim', 'accept');
   a.qp.toInit();
@@ -103,7 +103,7 @@ test.each(
     expect(call).toThrow(expect.objectContaining({ code: 'state', message: expect.stringContaining(state) }));
 });
 
-test('a wrong address leads to ERR, and what is no address throws a TypeError', () => {
+test('a wrong address leads to ERR, and a value that is not an address throws a TypeError', () => {
   const [a, b] = ends();
   using _a = a;
   using _b = b;

@@ -43,7 +43,7 @@ describe.each<Fabric>(
     return device.whyNot('windows') === undefined;
   }),
 )('on %s', (fabric) => {
-  test('the peer reads what the window shows, and nothing beside it', async () => {
+  test('the peer can read the range of the window, and no other bytes', async () => {
     const { a, b, mr, mw, close } = await bound(fabric, Access.remoteRead);
     mr.bytes.fill(7, 200, 300);
     expect(await read(a, b, mr.addr + 200, mw.rkey, 100)).toBe(WcStatus.success);
@@ -59,7 +59,7 @@ describe.each<Fabric>(
     close();
   });
 
-  test('an invalidated key is dead, and the next bind has another one', async () => {
+  test('an invalidated key no longer works, and the next bind has another key', async () => {
     const { a, b, mr, mw, close } = await bound(fabric, Access.remoteRead | Access.remoteWrite);
     const first = mw.rkey;
     b.qp.post(new SendBatch(1).localInv(2, first, signaled));
@@ -87,7 +87,7 @@ describe.each<Fabric>(
     close();
   });
 
-  test('a closed region stays for the window that is bound to it, and a closed window ends its rights', async () => {
+  test('a closed region stays until the window that is bound to it is closed', async () => {
     const { a, b, mr, mw, close } = await bound(fabric, Access.remoteRead);
     const [addr, key] = [mr.addr, mw.rkey];
     mr.close();
@@ -98,7 +98,7 @@ describe.each<Fabric>(
     close();
   });
 
-  test('wrong binds are refused before the device sees them', async () => {
+  test('wrong binds are refused without reaching the device', async () => {
     const { b, mr, mw, close } = await bound(fabric, Access.remoteRead);
     const { remoteRead, remoteWrite, localWrite } = Access;
     using closed = b.pd.allocMw();
@@ -129,7 +129,7 @@ describe.each<Fabric>(
   });
 });
 
-test('a device without windows says why', async () => {
+test('a device without windows gives the reason', async () => {
   for (const fabric of fabrics) {
     using device = openDevice(fabric);
     using pd = device.allocPd();
@@ -139,7 +139,7 @@ test('a device without windows says why', async () => {
   }
 });
 
-test.each(['uc', 'ud'] as const)('windows are for rc, not for %s', async (type) => {
+test.each(['uc', 'ud'] as const)('windows exist for rc, not for %s', async (type) => {
   using device = openDevice('sim');
   using pd = device.allocPd();
   using cq = device.createCq();

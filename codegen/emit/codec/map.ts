@@ -118,8 +118,8 @@ export function encodeMap(field: Field, value: string, free: number, scope: File
   if (field.mapKey === 'string') {
     const entry = shareEntry(field, name, common, scope);
     const put = `at = ${entry}(${common.map(([each]) => each).join(', ')}, key, ${found});`;
-    // In a loop of the first form, V8 knows where the value of each key is, unless it has seen a hash table
-    // there. Decoded maps are hash tables.
+    // A loop of the first form is faster as long as it runs only over ordinary objects, because V8 then knows
+    // where the value of each key is. It must not run over decoded maps, which are hash tables.
     body = `  if (${scope.local('checkMap')}(map, field)) {
     for (const key in map) { if (writer.full) break; ${put} }
   } else {

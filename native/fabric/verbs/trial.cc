@@ -28,7 +28,7 @@ class Pair {
     cq_.reset(ibv_create_cq(pd->context, 4 * kRequests, nullptr, nullptr, 0));
     constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
     mr_.reset(ibv_reg_mr(pd, page_.data(), page_.size(), kAccess));
-    // Devices without windows may refuse the right to bind them.
+    // A device without windows may refuse IBV_ACCESS_MW_BIND.
     if (mr_ == nullptr) mr_.reset(ibv_reg_mr(pd, page_.data(), page_.size(), IBV_ACCESS_LOCAL_WRITE));
     error_ = errno;
     if (cq_ == nullptr || mr_ == nullptr) return;

@@ -80,8 +80,8 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
   // request was sent as a copy. Otherwise the caller is notified only when the server returns a credit. This
   // takes minutes when the server is stopped. The session therefore sends a copy when it cannot reserve a
   // credit. If the arena has no room for the copy now, the request is sent later. Two kinds of messages are
-  // nevertheless sent in place: requests that can never be copied, and parts of streams, which wait for no
-  // other stream.
+  // nevertheless sent in place: requests that can never be copied, and parts of streams, which must not wait
+  // for other streams.
   if (lends && !bulk->reserve && !copy_gather_entries(link_, submission, bulk->gather_entries) &&
       submission.op == boundary::SubOp::request) {
     release_gather_entries(link_, bulk->gather_entries);

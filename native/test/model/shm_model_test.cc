@@ -29,7 +29,7 @@ class ShmModel : public testing::Test {
     const Explored explored = explore(limits, scenario);
     EXPECT_EQ(explored.failure, "") << "in execution " << explored.runs << ", whose last steps are\n"
                                     << explored.trace;
-    // With fewer runs, hardly any load or store would have been a step.
+    // Fewer runs would mean that the loads and stores of the scenario were not counted as steps.
     EXPECT_GT(explored.failure.empty() ? explored.runs : kFewest, kFewest - 1);
   }
 

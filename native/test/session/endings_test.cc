@@ -159,7 +159,7 @@ TEST_P(Endings, TheServerDiesAtEveryStep) {
     run.pair.world.kill(*run.pair.server.device);
     run.settle();
     if (Session* client = run.pair.client.context->find(run.pair.client_session))
-      client->close("the sideband socket ended");
+      client->close("the sideband connection ended");
     run.pair.run();
     EXPECT_TRUE(run.call().ended());
     run.pair.abandon_server();
@@ -171,7 +171,7 @@ TEST_P(Endings, TheClientDiesAtEveryStep) {
     run.pair.world.kill(*run.pair.client.device);
     run.settle();
     if (Session* server = run.pair.server.context->find(run.pair.server_session))
-      server->close("the sideband socket ended");
+      server->close("the sideband connection ended");
     run.pair.run();
     run.pair.abandon_client();
   });

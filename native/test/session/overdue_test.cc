@@ -221,8 +221,8 @@ TEST(OverdueAnswer, IsNotSentAfterItsDeadline) {
   group.expect_ends_with(kDeadlineExceeded);
 }
 
-/// Limits are measured while the server's thread runs. A server that was stopped itself first reads what has
-/// arrived.
+/// Limits are measured while the server's thread runs. When the server itself was stopped, it first reads the
+/// frames that have arrived.
 TEST(OverdueAnswer, IsNotJudgedByTimeInWhichTheServerWasStopped) {
   Overdue group;
   group.stop_writing({});

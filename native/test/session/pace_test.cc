@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ALittleThatIsAllThereIs", {{0, 0, 7, true}, {900, 7, 100, true}, {1899, 50, 100, true}}},
         Case{"APeriodBeginsWhenTheLastOneHasBroughtItsPart",
              {{0, 0, 100, true}, {100, 100, 100, true}, {1099, 150, 100, true}, {1100, 150, 100, false}}},
-        // Bytes that come too late do not count for their period, but for the next one.
+        // Bytes that come too late count for the next period, not for their own.
         Case{"APeerThatGoesOn",
              {{0, 0, 100, true},
               {1500, 0, 100, false},

@@ -190,8 +190,8 @@ TEST(Reclaim, NoSessionLosesMemoryForCallsOfItsOwn) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// Limits are measured while the server's thread runs. A server that was stopped itself first reads what has
-/// arrived.
+/// Limits are measured while the server's thread runs. When the server itself was stopped, it first reads the
+/// frames that have arrived.
 TEST(Reclaim, TimeInWhichTheServerWasStoppedDoesNotCount) {
   Reclaim group;
   group.stop_asking();
@@ -263,7 +263,7 @@ struct Unread : Reclaim {
     EXPECT_EQ(held(), messages);
     EXPECT_EQ(clients[0].held_back.size(), messages);
   }
-  /// Size of a message. Their size exceeds the client's memory for messages ahead of the reader.
+  /// Size of a message, which exceeds the client's memory for messages ahead of the reader.
   static constexpr std::size_t kMessage = 9 << 20;
   static_assert(kMessage > kArenaBytes / 8);
   bool others_wait() { return waits(kArenaBytes / 8 * 7 - kMessage / 2); }

@@ -86,8 +86,8 @@ TEST(StoppedClients, AloneLoseTheirSessionsInTheEnd) {
   EXPECT_EQ(group.finish(), Violations{});
 }
 
-/// These limits are measured while the server's thread runs. A server that was stopped itself first reads
-/// what has arrived.
+/// These limits are measured while the server's thread runs. When the server itself was stopped, it first
+/// reads the frames that have arrived.
 TEST(StoppedClients, AreNotJudgedByTimeInWhichTheServerWasStopped) {
   Stopped group;
   for (std::size_t i = 0; i < kStopped; ++i) group.resume(i);

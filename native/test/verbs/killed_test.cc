@@ -94,8 +94,8 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
 
 TEST_P(ServerEnds, Killed) {
   halt(SIGKILL);
-  // As the runtime does when the sideband socket ends.
-  if (Session* session = client_.context->find(session_)) session->close("the sideband socket ended");
+  // As the runtime does when the sideband connection ends.
+  if (Session* session = client_.context->find(session_)) session->close("the sideband connection ended");
   wait([&] { return ended(); }, "the end of both calls");
   expect_ended(Reason::session_lost);
   go_on();
@@ -186,7 +186,7 @@ class ClientEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
 TEST_P(ClientEnds, Killed) {
   halt(SIGKILL);
   drive_to_rest({&server_});
-  if (Session* session = server_.context->find(session_)) session->close("the sideband socket ended");
+  if (Session* session = server_.context->find(session_)) session->close("the sideband connection ended");
   wait([&] { return server_.is_down(session_); }, "the end of the session");
   EXPECT_EQ(server_.unanswered(), 0u);
   go_on();

@@ -22,9 +22,9 @@ class LinkDown : public VerbsFaults, public testing::WithParamInterface<const ch
   static bool is_tcp() { return guest_link() == "siw"; }
 };
 
-/// As the runtime does when the sideband socket ends.
+/// Ends a session, as the runtime does when the sideband connection ends.
 void close(Side& side, std::uint32_t session) {
-  if (Session* open = side.context->find(session)) open->close("the sideband socket ended");
+  if (Session* open = side.context->find(session)) open->close("the sideband connection ended");
 }
 
 TEST_P(LinkDown, EndsTheSessionsWithTheirCallsAndNewOnesWorkAfterwards) {

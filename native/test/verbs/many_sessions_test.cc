@@ -50,7 +50,7 @@ TEST_F(ManySessions, HalfOfThemKilledTheOthersContinue) {
       {&server}, [&] { return server.unanswered() == 2 * kSessions; }, "the requests of all");
   killed.signal(SIGKILL);
   for (const std::uint32_t number : of_killed) {
-    if (Session* session = server.context->find(number)) session->close("the sideband socket ended");
+    if (Session* session = server.context->find(number)) session->close("the sideband connection ended");
   }
   const auto all_down = [&] {
     return std::all_of(of_killed.begin(), of_killed.end(),

@@ -113,7 +113,8 @@ class CutWire : public VerbsFaults {};
 TEST_F(CutWire, EndsTheSessionAndWorksAgainWhenRestored) {
   NEEDS_THE_WIRE();
   if (guest_link() == "siw") {
-    GTEST_SKIP() << "not run: a device on TCP repeats for minutes; there the sideband socket notices first";
+    GTEST_SKIP()
+        << "not run: a device on TCP repeats for minutes; there the sideband connection notices first";
   }
   Ends ends;
   const Link link = ends.connect();
@@ -136,7 +137,8 @@ TEST_F(CutWire, EndsTheSessionAndWorksAgainWhenRestored) {
     }
     EXPECT_FALSE(ends.call(under_way.back()).answered());
     // The runtime does the same when the sideband connection ends; the flush needs no wire.
-    if (Session* server = ends.server.context->find(link.server)) server->close("the sideband socket ended");
+    if (Session* server = ends.server.context->find(link.server))
+      server->close("the sideband connection ended");
     ends.until([&] { return ends.server.is_down(link.server); }, "the end of the session at the server");
   }
   ends.expect_works(ends.connect());

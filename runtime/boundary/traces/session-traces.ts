@@ -1,7 +1,7 @@
 /**
  * Writes the traces of failed sessions to the folder of the option `traceFolder`: the events of the session
- * from the flight recorder, for `rdma-rpc trace`. FabricContext uses this class when a session ends. The
- * thread spends the time of copying at most 128 KiB; the file is written asynchronously.
+ * from the flight recorder, for `rdma-rpc trace`. FabricContext uses this class when a session ends. Its JS
+ * thread copies at most 128 KiB, and writes the file asynchronously.
  */
 import { mkdir, unlink, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';

@@ -64,7 +64,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
   /** True until the OPEN has been answered. */
   #pending = false;
   #onOver: (() => void) | undefined;
-  /** The end that a getter of the request has caused while the OPEN was being encoded. */
+  /** Ends the stream, after a getter of the request has ended it while the OPEN was being encoded. */
   #fate: (() => void) | undefined;
   /** True when the stream has been opened a second time. */
   #repeated = false;

@@ -205,7 +205,7 @@ type Opening = Pick<Hello | Welcome, 'features' | 'secret'>;
 
 /**
  * Returns whether queue pairs will be bound. Throws over TLS when one side lacks the feature `bound`. Every
- * implementation with TLS has this feature, so somebody has removed the bit on the way.
+ * implementation with TLS has this feature, so an attacker has removed the bit on the way.
  */
 export function bothBind({ tls }: BindingOffer, one: Opening, other: Opening): boolean {
   const both = (one.features & other.features & feature.bound) !== 0;

@@ -164,7 +164,7 @@ describe('a group of three workers', () => {
 });
 
 describe('a worker that cannot be restarted', () => {
-  test('is tried again and again, and the process lives on', async () => {
+  test('is restarted again and again, and the process continues', async () => {
     const errors: string[] = [];
     // The data can be copied to the first worker, but not to the second.
     const workerData: { secret?: () => void } = {};
@@ -184,7 +184,7 @@ describe('a worker that cannot be restarted', () => {
     expect((await client.echo({ number: 4 })).number).toBe(4);
   });
 
-  test('is tried after longer and longer pauses, however long it has run before', async () => {
+  test('is restarted after longer and longer pauses, however long it has run before', async () => {
     const errors: string[] = [];
     const workerData: { secret?: () => void } = {};
     const group = await start({

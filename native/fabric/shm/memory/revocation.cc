@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Interval of the check (a system call) whether a peer whose copy cannot be interrupted is dead.
+/// Interval at which a peer whose copy cannot be interrupted is checked, by a system call: it may be dead.
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 }  // namespace

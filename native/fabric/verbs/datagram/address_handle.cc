@@ -82,7 +82,7 @@ std::unique_ptr<fabric::AddressHandle> Device::create_ah_from(const Wc& wc, cons
   attr.lid = wc.slid;
   attr.service_level = wc.service_level;
   if (wc.has_grh && has_ipv4(port_)) {
-    // The last bytes of the header are those of IPv4, which ends with the addresses of sender and receiver.
+    // The last bytes are the IPv4 header, which ends with the addresses of sender and receiver.
     constexpr std::size_t kSender = kGrhBytes - 8, kIpv4Bytes = 4;
     attr.gid[kMapped] = attr.gid[kMapped + 1] = kAll;
     std::copy_n(grh + kSender, kIpv4Bytes, attr.gid.begin() + kIpv4);

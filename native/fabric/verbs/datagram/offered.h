@@ -10,7 +10,7 @@ namespace rdma_rpc::fabric::verbs {
 
 ibv_qp_type type_on_device(QpType type);
 
-/// Sets the capabilities and the reasons for what is missing. iWARP devices have none of them.
+/// Sets the capabilities for UC and UD, and the reasons why some are missing. iWARP devices lack all of them.
 void offer_unreliable(ibv_pd* pd, const Port& port, const ibv_device_attr& attributes, Capabilities* can);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -134,7 +134,7 @@ void QueuePair::convert(const SendWr& from, ibv_send_wr& to, ibv_sge* sges) {
 std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
   std::size_t taken = 0;
   if (state_ == QpState::reset || state_ == QpState::init || state_ == QpState::rtr) return taken;
-  // After a time in SQE, the flushed requests must have been polled first.
+  // After SQE, new requests are accepted only when all flushed requests have been polled.
   if (type_ != QpType::rc && state_ == QpState::rts && sends_.holds_some()) return taken;
   device_.watchdog().posted();
   while (taken < requests.size() && sends_.room() > 0) {

@@ -131,8 +131,8 @@ TEST(ShmConnect, RefusesTablesWithAnotherLayout) {
       (announcements ? blob.announcements_fd : blob.device_fd) = static_cast<std::uint32_t>(forged.get());
       const std::string reason = connect_with(blob);
       if (row.reason == nullptr) {
-        // The attempt continues as far as the segment of the queue pair, which contains the unchanged
-        // address.
+        // The forged file is accepted. The attempt fails later, at the segment of the queue pair, whose
+        // content is unchanged.
         EXPECT_NE(reason.find("the peer's queue pair is not"), std::string::npos)
             << row.what << ": " << reason;
       } else if (!announcements || std::string(row.what) != "another magic") {

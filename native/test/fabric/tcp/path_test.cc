@@ -165,7 +165,8 @@ struct Way {
 
 constexpr std::uint32_t kLarge = 60'000;
 
-/// These cases use the real kernel, so each takes its real seconds. All of them run at the same time.
+/// These cases use the real kernel, so each lasts as long as its connection takes to fail. All of them run at
+/// the same time.
 TEST(TcpPathOfTheKernel, OnlyHolesEndTheirConnections) {
   Way hole, large_only, stopped({}, 4096), slow({}, 4096), at_rest;
   hole.swallow(0);

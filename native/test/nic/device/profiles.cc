@@ -190,7 +190,7 @@ Profile apple() {
   return profile;
 }
 
-/// linux drivers/infiniband/sw/siw/siw_main.c: node type RNIC. siw.h: 128 READs, 6 fragments, one of a READ.
+/// linux drivers/infiniband/sw/siw/siw_main.c: node type RNIC. siw.h: 128 READs, 6 fragments, 1 for a READ.
 Profile siw() {
   Profile profile = without_windows(capable());
   profile.name = "siw";

@@ -24,9 +24,9 @@ class ScriptedDevice : public VerbsFaults {
   ibv_qp* client_qp(std::size_t session) { return provider_.script().queue_pairs[2 * session]; }
 };
 
-/// As the runtime does when the sideband socket ends.
+/// Ends a session, as the runtime does when the sideband connection ends.
 void close(Side& side, std::uint32_t session) {
-  if (Session* open = side.context->find(session)) open->close("the sideband socket ended");
+  if (Session* open = side.context->find(session)) open->close("the sideband connection ended");
 }
 
 enum class Of { port, queue_pair, other_queue_pair, completion_queue };
