@@ -177,7 +177,7 @@ export function p50TimesLimit(scenario: string, most: number): Goal {
 }
 
 export function callsTimesGrpc(scenario: string, least: number, peer = own, base = 'grpc-js'): Goal {
-  const goal = `${scenario}: ${peer === own ? '' : `${peer} `}at least ${least} × ${base}`;
+  const goal = `${scenario}: ${peer === own ? '' : `${peer} `}at least ${least} × the calls/s of ${base}`;
   return besideAnother(goal, [scenario, peer], [scenario, base], (row, grpc) => {
     const ratio = row.callsPerSecond / grpc.callsPerSecond;
     return { found: times(ratio), reached: ratio >= least };

@@ -57,7 +57,7 @@ async function main(): Promise<void> {
   const rounds = options.quick ? 1 : options.rounds;
   const run = new Rounds(options.quick, here.placement);
   const head = (kind?: string): string =>
-    `${machineText(nodes)}, ${roundsText(rounds, kind)}. ${here.text} ${pageCostText(pageCost())}`;
+    `${machineText(nodes)}. The figures are ${roundsText(rounds, kind)}. ${here.text} ${pageCostText(pageCost())}`;
   if (ref !== undefined && tree !== undefined) {
     const about = head('alternating rounds');
     const table = await against(ref, tree, wanted, rounds, run, nodes[0]);

@@ -144,25 +144,27 @@ function scenarioPart(rows: readonly Row[], level: string): string {
   ].join('\n\n');
 }
 
-const plainWords = `Calls/s in the first second of two new processes, and one and a half seconds later (after the arrow), with eight
-calls in flight. "Quick start" is a program written as in docs/start/quick-start.md: it sets no option except
-deadlines, sends the same \`Uint8Array\` again and again, and releases no memory. "A new buffer" makes and fills
-a \`Uint8Array\` for each call. "Everything given back" is the program of the scenarios below, which releases all memory.
-The last two columns divide the rates of the quick start by the steady rate of "everything given back", and by
-the rates of grpc-js in the same period.`;
+const plainWords = `Calls/s in the first second of two new processes, and one and a half seconds later (after
+the arrow), with eight calls in flight. "Quick start" is a program written as in docs/start/quick-start.md:
+it sets no option except deadlines, sends the same \`Uint8Array\` again and again, and releases no memory.
+"A new buffer" makes and fills a \`Uint8Array\` for each call. "Everything given back" is the program of the
+scenarios below, which releases all memory. The last two columns divide the rates of the quick start by the
+steady rate of "everything given back", and by the rates of grpc-js in the same period.`;
 
-const expertWords = `Calls/s. Unlike the quick start, the program of \`rdma-rpc\` reuses memory here: large requests lie in buffers of
-\`allocBuffer()\`, responses arrive \`into\` the same buffers, and both sides have an arena of 384 MiB. Each other peer
-gets the kind of buffer with which it is fastest. GB/s and latencies are those of \`rdma-rpc\`; in rows with
-transfers beside small calls, GB/s are those of the transfers. \`npm run bench -- --json rows.json\` prints
-all figures of all peers.`;
+const expertWords = `Calls/s. Unlike the quick start, the program of \`rdma-rpc\` reuses memory here: large
+requests lie in buffers of \`allocBuffer()\`, responses arrive \`into\` the same buffers, and both sides
+have an arena of 384 MiB. Each other peer gets the kind of buffer with which it is fastest. GB/s and
+latencies are those of \`rdma-rpc\`; in rows with transfers beside small calls, GB/s are those of the
+transfers. \`npm run bench -- --json rows.json\` prints all figures of all peers.`;
 
-const otherResults = `[README.md](README.md) explains how it is measured. Other pages have the results of [streams](stream/RESULTS.md),
-of [sockets and the tunnel](sockets/RESULTS.md), of [the codec](codec/RESULTS.md), and of [RDMA
-devices](verbs/RESULTS.md). [HISTORY.md](HISTORY.md) has the results of earlier runs and of single measurements.`;
+const otherResults = `[README.md](README.md) explains how it is measured. Other pages have the results of
+[streams](stream/RESULTS.md), of [sockets and the tunnel](sockets/RESULTS.md), of [the
+codec](codec/RESULTS.md), and of [RDMA devices](verbs/RESULTS.md). [HISTORY.md](HISTORY.md) has the results
+of earlier runs and of single measurements.`;
 
-const goalWords = `"The limit" is a small program that only moves the bytes: two rings in shared memory, driven from JS with promises,
-without methods, deadlines, errors or flow control. "Same placement" means that both programs ran on the same CPUs.`;
+const goalWords = `"The limit" is a small program that only moves the bytes: two rings in shared memory,
+driven from JS with promises, without methods, deadlines, errors or flow control. "Same placement" means
+that both programs ran on the same CPUs.`;
 
 export interface Page {
   /** Day, machine, Nodes, placement and rounds. */

@@ -40,7 +40,7 @@ export function reportOf(
   const host = `Node ${process.versions.node}, ${machine.length} CPUs (${machine[0]?.model})`;
   const parts = [
     '# The codec',
-    `${day}, ${host}; medians of ${processes * rounds} rounds of CPU time, ${rounds} in each of ${processes} processes per codec, and of the ratios within each process. Made by \`npm run bench:codec\`.`,
+    `${day}, ${host}. The figures are medians of ${processes * rounds} rounds of CPU time, ${rounds} in each of ${processes} processes per codec, and of the ratios within each process. Made by \`npm run bench:codec\`.`,
     goalLines([...judge(speeds, bundles), ...(generations.length === 0 ? [] : judgeGenerator(generations))]),
     `\`${asCalls}\` writes into existing memory, as calls do. It does not copy \`bytes\` of 16 KiB or more, and decodes \`bytes\` of 4 KiB or more as views. \`${standalone}\`, with its \`decode()\`, allocates memory, and copies \`bytes\` in both directions. A ratio is the time of a codec divided by the time of \`${asCalls}\`. protobufjs and protobuf-es decode \`bytes\` as views. \`${charactersAlone}\` is not a codec: it writes only the strings of the message, with the same functions, but without tags, lengths and checks. An encoder that writes string by string with these functions cannot be faster.`,
     table([head, ...speeds.map((speed) => cells(speed, speeds))]),

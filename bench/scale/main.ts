@@ -85,7 +85,7 @@ async function main(): Promise<void> {
     lines: peers.map((peer) => lineOf(curve, peer, results)),
   }));
   const about = [
-    `${machineText()}, ${roundsText(rounds)}. ${here.text} Made by npm run bench:scale.`,
+    `${machineText()}. The figures are ${roundsText(rounds)}. ${here.text} Made by npm run bench:scale.`,
     ...run.remarks(),
   ].join(' ');
   const verdicts = verdictsOf(drawn);

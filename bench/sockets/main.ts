@@ -118,7 +118,7 @@ for (let round = 1; round <= rounds; ++round) {
     }
   }
 }
-const how = `Made by \`npm run bench:sockets\` on ${machineText()}, ${roundsText(rounds)}. ${here.text}`;
+const how = `Made by \`npm run bench:sockets\` on ${machineText()}. The figures are ${roundsText(rounds)}. ${here.text}`;
 const explanation = [
   '`rdma-rpc` is `rdma-rpc/socket`, over shared memory, or over TCP in the rows that begin with `tcp`.',
   '`rdma-rpc stays` is the same with the option `writesStay`, which saves a copy. The rows `two haproxys`',

@@ -78,7 +78,7 @@ function judge(rows: readonly SocketRow[]): Verdict[] {
     const ran = !Number.isNaN(found);
     const limit = least === undefined ? `at most ${figure(most ?? 0)}` : `at least ${figure(least)}`;
     return {
-      goal: `${scenario}: ${names[key]} ${limit} × ${base}`,
+      goal: `${scenario}: ${limit} × the ${names[key]} of ${base}`,
       found: ran ? `${figure(found)} ×` : 'not run',
       reached: ran ? (least === undefined ? found <= (most ?? 0) : found >= least) : undefined,
     };

@@ -132,6 +132,6 @@ const explanation = [
   'sends one message in each direction at a time. GB/s are those of large messages only, and latencies those',
   'of the chat. The last column is the median, over all rounds, of the ratio to the rate of grpc-js.',
 ].join(' ');
-const report = `# Streams\n\nOne stream between two processes, ${roundsText(rounds)}. ${here.text} Made by \`npm run bench:stream\`.\n\n${explanation}\n\n${streamReport(rows)}\n`;
+const report = `# Streams\n\nOne stream runs between two processes. The figures are ${roundsText(rounds)}. ${here.text} Made by \`npm run bench:stream\`.\n\n${explanation}\n\n${streamReport(rows)}\n`;
 console.log(report);
 if (options.markdown !== undefined) writeFileSync(options.markdown, report);

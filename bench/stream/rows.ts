@@ -47,7 +47,7 @@ function judge(rows: readonly StreamRow[]): Verdict[] {
     const ratio = times(rows, scenario);
     const ran = !Number.isNaN(ratio);
     return {
-      goal: `${scenario}: at least ${least} × grpc-js`,
+      goal: `${scenario}: at least ${least} × the messages/s of grpc-js`,
       found: ran ? `${ratio.toFixed(1)} ×` : 'not run',
       reached: ran ? ratio >= least : undefined,
     };

@@ -31,7 +31,7 @@ function circumstances(rounds: number, where: string, command: string): string {
   const machine = cpus();
   const day = new Date().toISOString().slice(0, 10);
   const host = `Linux ${release()}, ${machine.length} CPUs (${machine[0]?.model})`;
-  return `${day}, ${where}; host: ${host}; ${roundsText(rounds, 'rounds, and of the ratios within each round')}. Made by \`npm run ${command}\`.`;
+  return `${day}, ${where}. The host has ${host}. The figures are ${roundsText(rounds, 'rounds, and of the ratios within each round')}. Made by \`npm run ${command}\`.`;
 }
 
 /** Returns `rdma-rpc perf` beside perftest, with one line of both for each test and size. */
