@@ -1,6 +1,6 @@
 /**
- * Killed clients and killed servers of sockets, and killed ends of a tunnel, each in the middle of transfers. RDMA_RPC_KILLS=200 sets a
- * larger number; each kill starts a process.
+ * Killed clients and killed servers of sockets, and killed ends of a tunnel, each in the middle of
+ * transfers. RDMA_RPC_KILLS=200 sets a larger number; each kill starts a process.
  */
 import { test } from 'vitest';
 import { expectEndsOfPrograms } from '../cli/tunnel/end-kills.ts';

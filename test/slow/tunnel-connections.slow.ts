@@ -1,6 +1,6 @@
 /**
- * Many short connections go through a tunnel, both ends of which are in this process. Afterwards the ends must
- * hold only what they held before. RDMA_RPC_CONNECTIONS sets another number.
+ * Many short connections go through a tunnel, both ends of which are in this process. Afterwards the ends
+ * must hold only what they held before. RDMA_RPC_CONNECTIONS sets another number.
  */
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
