@@ -14,7 +14,6 @@ import { checkedOptions } from '../core/options.ts';
 import { inRoot } from '../core/scopes.ts';
 import type { ExposuresOptions } from './exposures.ts';
 import { refusal } from './failures.ts';
-import { keepingAlive } from './keep-alive.ts';
 import { MemoryLink } from './link.ts';
 import type { MemoryOptions, PeerMemory } from './memory-type.ts';
 import { memoryRules } from './options.ts';
@@ -41,7 +40,7 @@ class Connecting implements ConnectionMemory {
   async connect(options: ExposuresOptions): Promise<PeerMemory> {
     const memory = this.#current ?? this.#begin(options);
     try {
-      await keepingAlive(memory.ready);
+      await memory.ready;
     } catch (error) {
       throw this.#refused ?? error;
     }

@@ -1,6 +1,6 @@
 /**
- * Keeps the process alive while the program waits for the peer: an idle connection does not. connect.ts and
- * remotes.ts use it, on the JS thread of the channel or the server.
+ * Keeps the process alive while a program waits for an answer of its peer, because an idle connection does
+ * not. Used by remotes.ts, on the JS thread of the channel or the server.
  */
 import { stopInterval } from '../core/stop-timer.ts';
 

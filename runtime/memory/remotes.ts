@@ -4,7 +4,6 @@
  * requests have completed. A link owns it, on its JS thread.
  */
 import { Status } from '../core/errors/status.ts';
-import { inRoot } from '../core/scopes.ts';
 import { lost, refusal, takenBack } from './failures.ts';
 import { keepingAlive } from './keep-alive.ts';
 import type { Local } from './local.ts';
@@ -14,8 +13,6 @@ import type { MemoryQueue } from './queue.ts';
 import { Kind, type Message, Right } from './wire.ts';
 
 const atomicBytes = 8;
-/** The longest delay of a timer. */
-const longestMs = 2 ** 31 - 1;
 
 class OpenRemote implements Remote, Target {
   readonly id: number;
@@ -140,8 +137,6 @@ export class Remotes {
   readonly #local: Local;
   readonly #opening = new Map<number, Opening>();
   readonly #open = new Map<number, OpenRemote>();
-  /** Keeps the process alive while the peer is asked. */
-  #keepsAlive: NodeJS.Timeout | undefined;
 
   constructor(queue: MemoryQueue, local: Local) {
     this.#queue = queue;
@@ -159,7 +154,6 @@ export class Remotes {
     });
     const promise = keepingAlive(answered);
     this.#opening.set(id, { promise, settle });
-    this.#keepsAlive ??= inRoot(() => setInterval(() => undefined, longestMs));
     this.#queue.say({ kind: Kind.open, id });
     return promise;
   }
@@ -176,7 +170,6 @@ export class Remotes {
     const opening = this.#opening.get(id);
     if (opening === undefined) return 'has answered a question that this side has not asked';
     this.#opening.delete(id);
-    if (this.#opening.size === 0) this.#askNoMore();
     if (kind === Kind.gone) {
       const text = 'open(handle): the peer has taken this memory back, or its time is over';
       opening.settle(refusal(Status.NOT_FOUND, text));
@@ -195,11 +188,5 @@ export class Remotes {
     for (const { settle } of this.#opening.values()) settle(lost(reason));
     this.#opening.clear();
     this.#open.clear();
-    this.#askNoMore();
-  }
-
-  #askNoMore(): void {
-    clearInterval(this.#keepsAlive);
-    this.#keepsAlive = undefined;
   }
 }
