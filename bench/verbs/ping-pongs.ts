@@ -48,6 +48,7 @@ async function usEach(program: readonly string[]): Promise<number> {
     }
     await delay(retryMs);
   }
+  server.child.kill('SIGKILL');
   throw new Error(`${program.join(' ')} does not listen`);
 }
 

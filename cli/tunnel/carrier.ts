@@ -80,6 +80,8 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   }
 
   #readMessage(frames: Frames): void {
+    // Servers of earlier releases have an empty header, which their clients do not see.
+    this.open = true;
     const lease = leaseOf(frames);
     if (lease === undefined) {
       this.#reader.read(frames.parts);
@@ -136,7 +138,8 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
 
   next(): Promise<Next> {
     // Messages that are left from the last flush are sent at once.
-    if (!this.#writer.isEmpty && !this.#scheduled) return Promise.resolve(this.#take());
+    if (!this.#writer.isEmpty && (!this.#scheduled || this.#stopped)) return Promise.resolve(this.#take());
+    if (this.#stopped) return Promise.resolve(done);
     return new Promise((resolve) => {
       this.#waiting = resolve;
       this.#endWhenDrained();

@@ -44,11 +44,15 @@ export async function listenOn(
         resolve();
       });
     });
+  // Without descriptors, accept() fails. The open connections must go on.
+  const onError = (error: Error): void => process.emitWarning(error, 'RdmaRpcWarning');
   if (parsed.kind === 'tcp') {
     await listen({ host: parsed.host, port: parsed.port });
+    server.on('error', onError);
     return { server, bound: boundAddress(server.address()) };
   }
   const taken = await UnixPath.take(parsed.path, (path) => listen({ path }));
+  server.on('error', onError);
   server.once('close', () => taken.release());
   return { server, bound: formatAddress(parsed) };
 }

@@ -63,6 +63,9 @@ async function run(flags: TunnelFlags): Promise<void> {
   process.exit(0);
 }
 
+/** Time that the last messages have after connections were reset. */
+const resetMs = 1000;
+
 /**
  * Resolves when a signal has ended the tunnel. The first signal drains it, and the second signal ends it at
  * once.
@@ -70,13 +73,18 @@ async function run(flags: TunnelFlags): Promise<void> {
 function drained(end: TunnelEnd, graceMs: number, open: () => number): Promise<void> {
   return new Promise((resolve) => {
     let draining = false;
+    // A far end that is stopped must not keep this process. The resets leave before the time is over.
+    const endNow = (): void => {
+      end.destroy();
+      setTimeout(resolve, resetMs);
+    };
     const onSignal = (signal: NodeJS.Signals): void => {
       if (draining) {
-        end.destroy();
+        endNow();
         return;
       }
       draining = true;
-      const late = setTimeout(() => end.destroy(), graceMs);
+      const late = setTimeout(endNow, graceMs);
       void end.drain().then(() => {
         clearTimeout(late);
         resolve();

@@ -42,7 +42,7 @@ async function finish(ends: readonly End[], events: boolean, silenceMs: number):
   const late = (): void => {
     if (Date.now() - quietSince > silenceMs)
       throw new Error(
-        `no message for ${silenceMs / 1000} s: uc, ud and multicast may lose some, which are not sent again`,
+        `no message for ${silenceMs / 1000} s: the peer has ended, or a message of uc, ud or multicast was lost, which is not sent again`,
       );
   };
   while (!ends.every(({ over }) => over)) {

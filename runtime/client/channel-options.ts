@@ -37,8 +37,8 @@ export interface ChannelOptions extends FabricOptions {
   /** Time limit of one attempt to connect, in ms. Default 5000. */
   connectTimeoutMs?: number;
   /**
-   * Pause after the first failed attempt, in ms. Each further pause is 1.6 times as long. All pauses vary by
-   * 20 %. Default 50.
+   * Longest pause after the first failed attempt, in ms. Each channel shortens it at random, down to 1/1.8.
+   * Each further pause is 1.8 times as long. All pauses vary by 20 %. Default 50.
    */
   backoffMs?: number;
   /** Longest pause after a failed attempt, in ms. Default 10 000. */

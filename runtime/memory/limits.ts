@@ -55,7 +55,7 @@ export const revokeMs = { default: 1000, min: 1, max: 60_000 } as const;
 /** Milliseconds after which an exposure expires. The maximum is the longest delay of a timer. */
 export const expiresMs = { default: undefined, min: 1, max: 2 ** 31 - 1 } as const;
 /**
- * Time limit in milliseconds within which both sides connect their queue pairs; it is longer than any fabric
- * needs.
+ * Time limit in milliseconds within which both sides connect their queue pairs. It is longer than any fabric
+ * needs. For a client it begins with its request, and includes the time that `authorize` takes.
  */
 export const memoryConnectMs = 10_000;

@@ -4,6 +4,7 @@
  * its own. A key that is given to one peer cannot be used on the queue pair of another peer. link.ts uses it,
  * on its JS thread.
  */
+import { stopInterval } from '../core/stop-timer.ts';
 import type { NativeOpenOptions } from '../native/verbs-device.ts';
 import { RecvBatch, SendBatch } from '../verbs/batches.ts';
 import type { OpenCompletionQueue } from '../verbs/completion-queue.ts';
@@ -168,7 +169,7 @@ export class MemoryQueue {
   finish(operation: Operation): void {
     this.#operations.delete(operation);
     if (this.#operations.size > 0) return;
-    clearInterval(this.#keepsAlive);
+    stopInterval(this.#keepsAlive);
     this.#keepsAlive = undefined;
   }
 
@@ -186,7 +187,7 @@ export class MemoryQueue {
     if (this.ended !== undefined) return;
     this.ended = reason;
     this.#release();
-    clearInterval(this.#keepsAlive);
+    stopInterval(this.#keepsAlive);
     this.#owner.onEnd(reason);
   }
   /** Fails the operations that have not ended. Call it after `end`. */

@@ -3,7 +3,7 @@
  * that does not fit is left out. Used by the responder of a session.
  */
 
-import { markNotRun } from '../core/errors/not-run.ts';
+import { markNotRun, takeNotRun } from '../core/errors/not-run.ts';
 import type { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
 import { detailsKey, encodeDetails } from '../core/errors/status-details.ts';
@@ -17,6 +17,7 @@ import type { ServerCall } from './server-call.ts';
 /** Returns the trailer of the call, followed by the trailer of the error. */
 function trailerOf(call: ServerCall, error: RpcError | undefined): Metadata {
   const trailer = new Metadata([...(call.givenTrailer ?? []), ...(error?.trailer ?? [])]);
+  takeNotRun(trailer);
   if (call.notRun && error?.code === Status.UNAVAILABLE) markNotRun(trailer);
   return trailer;
 }

@@ -56,7 +56,7 @@ test.each(['shm', 'tcp'] as const)(
     try {
       const address = await server.listen('127.0.0.1:0');
       const args = ['--input-type=module', '-e', client, address, fabric];
-      const { stdout } = await promisify(execFile)(process.execPath, args);
+      const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 });
       expect(stdout.trim().split('\n')).toEqual(['connected', '0n 1n', 'NOT_FOUND']);
     } finally {
       await server.shutdown({ graceMs: 1000 });

@@ -152,3 +152,17 @@ test('the error of a handler is none of these, though authorize took its time', 
   for (const call of [kinds.unary!, kinds['client stream']!])
     expect(await caught(call(client))).toMatchObject({ code: Status.UNAVAILABLE, processed: 'yes' });
 });
+
+test('a handler that passes on the error of another server has run', async () => {
+  const passedOn = new RpcError(Status.UNAVAILABLE, 'the vault', { trailer: { 'rdma-rpc-not-run': '1' } });
+  const channel = createInProcessChannel((server) =>
+    server.add(StreamsDefinition, { unary: fail(passedOn), sum: fail(passedOn) as never }),
+  );
+  channels.push(channel);
+  const client = createClient(StreamsDefinition, channel);
+  for (const call of [kinds.unary!, kinds['client stream']!]) {
+    const error = await caught(call(client));
+    expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'yes' });
+    expect(error.trailer.toJSON()).toEqual({});
+  }
+});

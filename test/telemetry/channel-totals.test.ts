@@ -117,8 +117,20 @@ test('both exporters have a counter for each, which stays when its channel is cl
   });
   await first.close();
   expect(await prometheus()).toEqual(expected(3, 1));
-  await open(2);
+  const second = await open(2);
   expect(await prometheus()).toEqual(expected(5, 2));
+  expect(await otel()).toMatchObject({
+    'rdma_rpc.channel.picks': [['shop', 5]],
+    'rdma_rpc.channel.connects': [['shop', 2]],
+  });
+  // Two open channels of one name are counted together.
+  await open(1);
+  expect(await prometheus()).toEqual(expected(6, 3));
+  expect(await otel()).toMatchObject({
+    'rdma_rpc.channel.picks': [['shop', 6]],
+  });
+  await second.close();
+  expect(await otel()).toMatchObject({ 'rdma_rpc.channel.picks': [['shop', 6]] });
   await meterProvider.shutdown();
 });
 

@@ -5,6 +5,7 @@
 import { Counter, Gauge, type Registry, register } from 'prom-client';
 import { checkNames } from '../../core/options.ts';
 import { type ChannelAddresses, countedAddresses } from './counted-addresses.ts';
+import { NamedChannels } from './named-channels.ts';
 import { type ShownTotal, shownTotals } from './shown-totals.ts';
 
 export interface CollectAddressesOptions {
@@ -15,41 +16,15 @@ export interface CollectAddressesOptions {
 }
 
 type Label = 'channel' | 'zone' | 'state' | 'stale';
-type Key = ShownTotal['key'];
 
 const metric = 'rdma_rpc_channel_addresses';
 
-/** The channels of one registry, which share its metrics. */
-class Collected {
-  readonly channels = new Map<ChannelAddresses, string>();
-  /** The totals of closed channels by their names, because counters do not shrink. */
-  readonly #ended = new Map<string, Partial<Record<Key, number>>>();
+/** The channels of each registry, which share its metrics. */
+const collected = new WeakMap<Registry, NamedChannels>();
 
-  /** Forgets the closed channels, except for their totals. */
-  sweep(): void {
-    for (const [channel, name] of this.channels) {
-      if (channel.state !== 'closed') continue;
-      this.channels.delete(channel);
-      if (channel.totals === undefined) continue;
-      const sums = this.#ended.get(name) ?? {};
-      for (const { key } of shownTotals) sums[key] = (sums[key] ?? 0) + channel.totals[key];
-      this.#ended.set(name, sums);
-    }
-  }
+const counterName = ({ name }: ShownTotal): string => `rdma_rpc_channel_${name}_total`;
 
-  /** Returns one of the totals for each name. Several channels may have the same name. */
-  totals(key: Key): Map<string, number> {
-    const sums = new Map<string, number>();
-    const add = (name: string, count = 0): unknown => sums.set(name, (sums.get(name) ?? 0) + count);
-    for (const [name, ended] of this.#ended) add(name, ended[key]);
-    for (const [{ totals }, name] of this.channels) if (totals !== undefined) add(name, totals[key]);
-    return sums;
-  }
-}
-
-const collected = new WeakMap<Registry, Collected>();
-
-function addGauge(registry: Registry, all: Collected): void {
+function addGauge(registry: Registry, all: NamedChannels): void {
   new Gauge<Label>({
     name: metric,
     help: 'Addresses of channels, by zone and state; stale when their source has failed',
@@ -65,16 +40,16 @@ function addGauge(registry: Registry, all: Collected): void {
   });
 }
 
-function addCounter(registry: Registry, all: Collected, { key, name, description }: ShownTotal): void {
+function addCounter(registry: Registry, all: NamedChannels, total: ShownTotal): void {
   new Counter<'channel'>({
-    name: `rdma_rpc_channel_${name}_total`,
-    help: description,
+    name: counterName(total),
+    help: total.description,
     labelNames: ['channel'],
     registers: [registry],
     collect() {
       all.sweep();
       this.reset();
-      for (const [channel, count] of all.totals(key)) this.inc({ channel }, count);
+      for (const [channel, count] of all.totals(total.key)) this.inc({ channel }, count);
     },
   });
 }
@@ -87,10 +62,10 @@ function addCounter(registry: Registry, all: Collected, { key, name, description
 export function collectAddresses(channel: ChannelAddresses, options: CollectAddressesOptions = {}): void {
   checkNames('collectAddresses', options, ['registry', 'name']);
   const { registry = register, name = channel.address } = options;
-  const all = collected.get(registry) ?? new Collected();
+  const all = collected.get(registry) ?? new NamedChannels();
   collected.set(registry, all);
   all.channels.set(channel, name);
-  if (registry.getSingleMetric(metric) !== undefined) return;
-  addGauge(registry, all);
-  for (const total of shownTotals) addCounter(registry, all, total);
+  if (registry.getSingleMetric(metric) === undefined) addGauge(registry, all);
+  for (const total of shownTotals)
+    if (registry.getSingleMetric(counterName(total)) === undefined) addCounter(registry, all, total);
 }

@@ -1,6 +1,6 @@
 /**
- * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for
- * connections, name resolution, registries, ejected addresses and retried calls.
+ * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for name
+ * resolution, registries, ejected addresses and retried calls, and for connections with `spread`.
  *
  * Thousands of clients that lost one server at the same moment would return together, because 20 % jitter
  * only blurs the moments at which all of them try. Therefore pauses can be spread: each client draws a first
@@ -22,7 +22,7 @@ export class Backoff {
   readonly #spread: boolean;
   #ms: number;
 
-  /** `random` returns a number from 0 to 1, and is given by tests. */
+  /** `random` returns a number from 0 to 1, and is given by tests. `spread`: see above. */
   constructor(firstMs: number, maxMs: number, random: () => number = Math.random, spread = false) {
     this.#firstMs = firstMs;
     this.#maxMs = Math.max(firstMs, maxMs);

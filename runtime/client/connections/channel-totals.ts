@@ -42,9 +42,13 @@ export class Totals implements ChannelTotals {
     this.#known.add(endpoint);
   }
 
-  /** Called when a connection takes no more calls. `ours`: this side ends the connection. */
-  left(draining: boolean, ours: boolean): void {
-    if (draining) ++this.drains;
+  /**
+   * Called when a connection takes no more calls. `ours`: this side ends the connection. A connection that
+   * the server refused after its handshake counts as a failed attempt.
+   */
+  left(link: { readonly draining: boolean; readonly unserved: boolean }, ours: boolean): void {
+    if (link.draining) ++this.drains;
+    else if (link.unserved) ++this.connectFailures;
     else if (!ours) ++this.losses;
   }
 

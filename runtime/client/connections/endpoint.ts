@@ -193,11 +193,11 @@ export class Endpoint implements ClientLinkOwner, Watched {
   onRetired(link: ClientLink): void {
     if (this.link !== link) return;
     this.link = undefined;
-    this.#owner.totals.left(link.draining, this.#gone !== undefined);
     this.#upgrade.stop('the connection to be replaced was lost');
     clearTimeout(this.#timer);
     const again = this.#rejected && link.unserved;
     this.#rejected = link.unserved;
+    if (!again) this.#owner.totals.left(link, this.#gone !== undefined);
     if (this.#gone !== undefined) return;
     // Connections that are refused after their handshakes count as failed attempts, with pauses between them.
     if (again) {
@@ -350,7 +350,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
       return;
     }
     ++this.#owner.totals.connectFailures;
-    // An overloaded server says when to retry; that pause is used without jitter.
+    // An overloaded server says when to retry; that pause is used, with some more at random.
     const asked = pushback(error);
     this.#asked = typeof asked === 'number';
     if (!this.#asked) this.#askedSinceMs = undefined;

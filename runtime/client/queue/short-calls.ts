@@ -135,6 +135,8 @@ export class ShortCalls {
   #onLate(call: ShortCall): void {
     const passed = call.deadlineMs !== 0 && call.deadlineMs <= deadlines.now;
     const why = call.context.shortage.why(call.bytes);
-    this.fail(call, failure(passed ? Reason.deadline : Reason.noMemory, call.method.path, 'no', why));
+    const reason = passed ? Reason.deadline : Reason.noMemory;
+    const { memoryLimits } = call.context;
+    this.fail(call, failure(reason, call.method.path, 'no', why, undefined, memoryLimits));
   }
 }

@@ -17,7 +17,7 @@ import {
 } from '../../core/errors/failure.ts';
 import { takeNotRun } from '../../core/errors/not-run.ts';
 import { type Processed, RpcError } from '../../core/errors/rpc-error.ts';
-import { errorCode } from '../../core/errors/status.ts';
+import { errorCode, Status } from '../../core/errors/status.ts';
 import { takeDetails } from '../../core/errors/status-details.ts';
 import type { Metadata } from '../../core/metadata.ts';
 import { Ev, Reason } from '../../native/native.ts';
@@ -55,7 +55,8 @@ export function statusError(
   begun = false,
 ): RpcError {
   const details = takeDetails(trailer);
-  const word = takeNotRun(trailer) ? 'no' : processedName(events[at + Ev.processed]!);
+  const notRun = takeNotRun(trailer) && status === Status.UNAVAILABLE;
+  const word = notRun ? 'no' : processedName(events[at + Ev.processed]!);
   const processed = begun && word === 'no' ? 'maybe' : word;
   const told = incoming.text(at);
   // A server that does not have the service knows only the id of the method, so this function puts the path

@@ -13,7 +13,10 @@ export function markNotRun(trailer: Metadata): void {
   trailer.set(key, '1');
 }
 
-/** Removes the entry from the trailer of an error, and returns whether it was there. */
+/**
+ * Removes the entry from the trailer of an error, and returns whether it was there. A handler that passes an
+ * error of another server on must not pass this entry on with it, because the handler has run.
+ */
 export function takeNotRun(trailer: Metadata | undefined): boolean {
   if (trailer?.get(key) === undefined) return false;
   trailer.delete(key);

@@ -82,3 +82,13 @@ test('frames that arrived before the stream ended are read, although the stream 
   expect(program.errored).toBe(null);
   expect(counts.broken).toBe(0);
 });
+
+test('a carrier that is asked for messages after its stream has ended gives its last ones, and is done', async () => {
+  const options = { counts: newCounts(), report: () => undefined, onOver: () => undefined };
+  const carrier = new Carrier(options);
+  const none = (async function* (): AsyncGenerator<{ parts: Buffer[] }> {})();
+  carrier.send(Kind.reset, 1);
+  await carrier.read(none);
+  expect(await carrier.next()).toMatchObject({ done: false });
+  expect(await carrier.next()).toMatchObject({ done: true });
+});
