@@ -31,7 +31,7 @@ export function withTlsFlags(command: Command): Command {
   return command
     .option(
       '--tls',
-      'use TLS with the authorities that Node trusts; implied by each of the following except --passphrase-file',
+      'use TLS with the authorities that Node trusts; --ca, --cert, --psk-file, --servername and --identity imply it',
     )
     .option('--ca <file>', "PEM: the authorities that the server's certificate may be signed by")
     .option('--cert <file>', 'PEM: the certificate of this client, for servers that ask for one; needs --key')
