@@ -245,6 +245,8 @@ export function readmeTable(rows: readonly Row[]): string {
   return table([['calls/s', own, 'GB/s', 'p50 us', 'p99 us', 'grpc-js', '× grpc-js'], ...lines]);
 }
 
+const disturbedWords = `Other programs disturbed figures with ${disturbedMark}.`;
+
 /**
  * Returns `before` with new figures between `<!-- figures -->` and `<!-- /figures -->`: the rows as in the
  * quick start, and some other rows of the first Node. Throws when `before` has no such section.
@@ -253,6 +255,7 @@ export function readmeText(before: string, { head, rows }: Pick<Page, 'head' | '
   const part = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- \/figures -->)/;
   if (!part.test(before)) throw new Error('--readme: the file has no part between figures and /figures');
   const [version] = versionsOf(rows);
-  const text = [head, readmeTable(rows.filter(({ node }) => node === version))].join('\n\n');
-  return before.replace(part, () => `\n${text}\n\n`);
+  const figures = readmeTable(rows.filter(({ node }) => node === version));
+  const about = figures.includes(disturbedMark) ? `${head} ${disturbedWords}` : head;
+  return before.replace(part, () => `\n${about}\n\n${figures}\n\n`);
 }

@@ -91,14 +91,19 @@ export interface Here {
   readonly text: string;
 }
 
+/** Returns the sentence that says where both sides run. */
+export function placementText({ server, client }: Placement): string {
+  const named = (cpus: string): string => `${cpus.includes(',') ? 'CPUs' : 'CPU'} ${cpus}`;
+  return `The server runs on ${named(server)}, and the client on ${named(client)}.`;
+}
+
 export function placementHere(): Here {
   const free = (why: string): Here => ({ placement: undefined, text: `Processes are not pinned: ${why}.` });
   const placement = placementOfCpus(allowedCpus());
   if (placement === undefined) return free('there is one CPU only');
   if (spawnSync('taskset', ['-c', placement.all, 'true']).status !== 0)
     return free('`taskset` is missing (Debian package util-linux)');
-  const { server, client } = placement;
-  return { placement, text: `Server and client are apart: on CPU ${server} and CPU ${client}.` };
+  return { placement, text: placementText(placement) };
 }
 
 /** Returns the command that runs `command` on these CPUs. Undefined leaves the choice to the scheduler. */

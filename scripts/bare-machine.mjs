@@ -1,16 +1,20 @@
 /**
  * Sets up a machine that has never seen this project: Debian's minimum, git, Node and npm, in a separate root
- * folder. HEAD is cloned into the machine and commands run there. A program that happens to be installed on
- * this machine therefore cannot replace a step that set-up lacks. It needs root, mounts and mmdebstrap. When
- * one of these is missing, it prints "not run" with the reason and ends with 77.
+ * folder. The script clones HEAD into this machine ("the bare machine") and runs commands there. A program
+ * that happens to be installed on the host therefore cannot hide that set-up lacks a step. The script needs
+ * root, mounts and mmdebstrap. When one of these is missing, it prints "not run" with the reason and ends
+ * with 77.
  *
  *   node scripts/bare-machine.mjs [--user] [--packages] [--take] [--node MAJOR] [COMMAND ...]
  *
- * Without COMMAND, it runs the commands of the README, and then the tests that read the tree without git, as
- * from a tarball. --user: runs as a user who is not root and has no sudo. --packages: installs the Debian
- * packages that set-up would install. --take: moves the files that were built there into this checkout, where
- * this checkout does not have them. --node: uses that Node instead of this machine's. The script also records
- * the results that the commands leave in build/results.
+ * Without COMMAND, the script runs the commands of the README, and then the tests that read the tree without
+ * git, as from a tarball. It also records the results that the commands leave in build/results.
+ *
+ * - `--user` runs the commands as a user who is not root and has no sudo.
+ * - `--packages` first installs the Debian packages that set-up would install.
+ * - `--take` moves built files from the bare machine into this checkout, except files that this checkout
+ *   already has.
+ * - `--node MAJOR` uses the Node of this major version instead of the host's.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {

@@ -31,7 +31,7 @@ export function withTlsFlags(command: Command): Command {
   return command
     .option(
       '--tls',
-      'use TLS with the authorities that Node trusts; implied by each of the following except --passphrase-file',
+      'use TLS with the authorities that Node trusts; --ca, --cert, --psk-file, --servername and --identity imply it',
     )
     .option('--ca <file>', "PEM: the authorities that the server's certificate may be signed by")
     .option('--cert <file>', 'PEM: the certificate of this client, for servers that ask for one; needs --key')
@@ -56,10 +56,14 @@ export function withTlsFlags(command: Command): Command {
 const wantsTls = (flags: TlsFlags): boolean =>
   flags.tls === true || names.some((name) => flags[name] !== undefined);
 
-/** Throws a TypeError for a file that cannot be read. */
-function firstLineOf(path: string): string {
+/**
+ * Returns the passphrase from the file of --passphrase-file, as an option of `tls`. Throws a TypeError for a
+ * file that cannot be read.
+ */
+export function passphraseOf({ passphraseFile }: TlsFlags): { passphrase?: string } {
+  if (passphraseFile === undefined) return {};
   try {
-    return readInput(path).toString('utf8').split(/\r?\n/, 1)[0]!;
+    return { passphrase: readInput(passphraseFile).toString('utf8').split(/\r?\n/, 1)[0]! };
   } catch (error) {
     throw new TypeError(`--passphrase-file: ${(error as Error).message}`, { cause: error });
   }
@@ -85,7 +89,7 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
   for (const name of ['ca', 'cert', 'key'] as const) if (flags[name] !== undefined) files[name] = flags[name];
   if (pskFile !== undefined) files.psk = pskFile;
   const more: ChannelTls = {
-    ...(passphraseFile !== undefined && { passphrase: firstLineOf(passphraseFile) }),
+    ...passphraseOf(flags),
     ...(servername !== undefined && { servername }),
     ...(identity !== undefined && { identity }),
   };

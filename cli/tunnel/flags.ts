@@ -5,7 +5,7 @@ import { parseAddress } from '../../runtime/control/socket/address.ts';
 import { type ServerTls, tlsFiles } from '../../runtime/control/tls/tls-options.ts';
 import { type Fabric, fabricNames } from '../../runtime/fabrics.ts';
 import type { ServerOptions } from '../../runtime/server/server-options.ts';
-import { securityOf, type TlsFlags, withTlsFlags } from '../server/tls-flags.ts';
+import { passphraseOf, securityOf, type TlsFlags, withTlsFlags } from '../server/tls-flags.ts';
 
 export interface TunnelFlags extends TlsFlags {
   readonly listen?: string;
@@ -89,9 +89,10 @@ export function channelOf(flags: TunnelFlags): ChannelOptions {
 
 /** Options of the server of a serving end. The files of its certificates are read again when they change. */
 export function serverOf(flags: TunnelFlags): ServerOptions {
-  const { cert, key, ca, pskFile, allow, require } = flags;
+  const { cert, key, ca, passphraseFile, pskFile, allow, require } = flags;
   // Throws for combinations of flags that do not fit together.
-  if (cert !== undefined || key !== undefined) securityOf({ ...flags, credential: [] });
+  if (cert !== undefined || key !== undefined || passphraseFile !== undefined)
+    securityOf({ ...flags, credential: [] });
   const files = {
     ...(cert !== undefined && { cert }),
     ...(key !== undefined && { key }),
@@ -101,7 +102,7 @@ export function serverOf(flags: TunnelFlags): ServerOptions {
   const hasTls = Object.keys(files).length > 0;
   return {
     ...fabricOf(flags),
-    ...(hasTls && { tls: tlsFiles(files) as () => ServerTls }),
+    ...(hasTls && { tls: tlsFiles(files, passphraseOf(flags)) as () => ServerTls }),
     ...(allow.length > 0 && { allow: { identity: [...allow] } }),
     ...(require !== undefined && { security: { require } }),
   };

@@ -1,5 +1,5 @@
 // The object that runtime/native/native.ts declares as NativeContext. It only checks arguments and passes
-// them on. On the JS thread.
+// them on. Used on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -145,9 +145,9 @@ class QueuePair {
   /// caused the move, or a request with an error completion.
   virtual std::string error() const { return {}; }
 
-  /// Posts in order, with one doorbell for all. Returns how many requests were accepted. A result below the
-  /// given number has one of two reasons. The send queue is full: the caller polls, and then posts the rest.
-  /// Or a request is malformed: it completes with an error.
+  /// Posts in order, with one doorbell for all. Returns how many requests were accepted. These are fewer than
+  /// given when the send queue is full (the caller must poll, and then post the rest), or when a request is
+  /// malformed (this request completes with an error).
   virtual std::size_t post_send(std::span<const SendWr> requests) = 0;
   virtual std::size_t post_recv(std::span<const RecvWr> requests) = 0;
   /// Announces that requests will be posted soon, so that the memory that posting accesses can be prefetched.
@@ -167,10 +167,10 @@ class QueuePair {
   /// Returns the total number of bytes that READs have fetched, including READs in progress. A device reports
   /// a READ only by its completion, so it returns 0.
   virtual std::uint64_t read_bytes_arrived() const { return 0; }
-  /// Returns whether messages may be waiting here that had already arrived when `mark` was made
-  /// (message_mark()), and that no poll has returned. Returns false only when there are certainly none. There
-  /// are three such cases. Completions come in the order of the operations. Or the queue pair has been
-  /// inspected and has no message. Or as many completions as the queue can hold have been polled since then.
+  /// Returns whether messages that had arrived when `mark` was made (message_mark()) may still be unpolled.
+  /// Returns false in three cases: (1) this fabric's completions come in the order of the operations, (2) the
+  /// queue pair was inspected and has no message, or (3) the polls since `mark` have returned as many
+  /// completions as the queue can hold.
   virtual bool may_hold_messages(std::uint64_t mark) const {
     static_cast<void>(mark);
     return true;

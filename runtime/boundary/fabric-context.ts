@@ -79,8 +79,8 @@ export class FabricContext {
   }
 
   /**
-   * Calls `listener` when the device is removed. A user without a session must then release the context,
-   * because the system waits for the release.
+   * Calls `listener` when the device is removed. An object that uses the context without a session must then
+   * release it, because the kernel completes the removal only when the device is no longer open.
    */
   onDeviceGone(listener: () => void): void {
     this.#deviceListeners.add(listener);

@@ -63,9 +63,7 @@ function capture(resolve: Resolve): void {
 
 /** Serves calls of the servers over the connections of a channel (reverse/). */
 export interface ChannelServing {
-  /**
-   * Called with the connections that can take calls. It may be called more than once for the same connection.
-   */
+  /** Called with the connections that can take calls. It may be called again for the same connection. */
   onReady(links: readonly ClientLink[]): void;
   /** Called when the channel has been closed. */
   onClosed(): void;

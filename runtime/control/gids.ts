@@ -1,6 +1,7 @@
 /**
- * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address. An IPv4 address has the form
- * ::ffff:a.b.c.d in it. These are pure functions, for both handshakes (rails.ts), on any thread.
+ * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address. A GID contains an IPv4 address in
+ * the form ::ffff:a.b.c.d. These functions are pure, so any thread may call them. The handshakes of client
+ * and server use them through rails.ts.
  */
 import { isIPv4 } from 'node:net';
 

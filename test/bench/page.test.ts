@@ -120,6 +120,9 @@ describe('the page', () => {
     expect(after).toMatch(/echo-32B-x1[^\n]*\n\n<!-- \/figures -->\nbelow\n$/);
     expect(after).not.toContain('old');
     expect(readmeText(after, { head: 'a machine', rows })).toBe(after);
+    const disturbed = rows.map((each) => ({ ...each, disturbed: true }));
+    const explained = /\n\na machine Other programs disturbed figures with \(!\)\.\n\n\| calls\/s/;
+    expect(readmeText(before, { head: 'a machine', rows: disturbed })).toMatch(explained);
     expect(() => readmeText('no such part', { head: '', rows })).toThrow('no part between');
   });
 });

@@ -1,7 +1,14 @@
 /** The CPUs that the benchmark gives to the two sides of a pair, on machines of several shapes. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it, test } from 'vitest';
-import { type Cpu, commandOn, cpusOf, placementHere, placementOfCpus } from '../../bench/placement.ts';
+import {
+  type Cpu,
+  commandOn,
+  cpusOf,
+  placementHere,
+  placementOfCpus,
+  placementText,
+} from '../../bench/placement.ts';
 
 it.each([
   ['0', [0]],
@@ -37,6 +44,11 @@ describe('the sides have', () => {
     ['no known CPU', []],
   ])('nothing of their own on a machine with %s', (_, cpus) => {
     expect(placementOfCpus(cpus)).toBeUndefined();
+  });
+
+  it('their CPUs named in the head of a report', () => {
+    const placement = { server: '0', client: '1,3', all: '0,1,3', one: '0' };
+    expect(placementText(placement)).toBe('The server runs on CPU 0, and the client on CPUs 1,3.');
   });
 });
 

@@ -181,7 +181,7 @@ describe('slots', () => {
     expect(call({})).toBeDefined();
   });
 
-  test('sixteen staged submissions are published at once, and the rest at the end of the turn', async () => {
+  test('sixteen staged submissions are published at once, and the rest after the iteration', async () => {
     open({ inflightMax: 20 });
     const none = (): void => undefined;
     for (let i = 0; i < 20; ++i) session.start(echo, {}, 0, undefined, none);

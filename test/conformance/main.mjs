@@ -1,9 +1,9 @@
 /**
- * Runs Google's conformance suite of protobuf: binary, JSON and text format, with all requests of the runner.
- * Run it by `npm run test:conformance`. The runner comes from npm. If the C library of the runner is newer
- * than the machine's, Debian's next C library is unpacked beside it, and the runner is started with that
- * library. If a part is not available, the script prints "not run" with the reason and ends with exit code
- * 77.
+ * Runs all tests of Google's conformance suite of protobuf, for the binary, JSON and text formats. Use `npm
+ * run test:conformance` to start it. The script installs the runner from npm. If the runner needs a newer C
+ * library than the machine has, the script unpacks the C library of Debian trixie into a folder in build/,
+ * and starts the runner with it. If a part is not available, the script prints "not run" with the reason and
+ * ends with exit code 77.
  */
 import { spawnSync } from 'node:child_process';
 import {

@@ -314,7 +314,7 @@ describe('a server that', () => {
     ],
     ['sends `bye`', (socket) => socket.write(encodeFrame({ type: 'bye', reason: 'not today' })), /not today/],
   ])(
-    '%s: calls fail with UNAVAILABLE or its code, processed: no, and the reason',
+    "%s: calls fail with UNAVAILABLE or the code of the refusal, processed 'no' and the reason",
     async (_, script, reason) => {
       const address = await impostor(script);
       channel = createChannel(address, { log: () => undefined });

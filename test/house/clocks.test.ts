@@ -11,9 +11,9 @@ const CLOCK = /\bperformance\b|\bDate\.now\b|\bnew Date\(\)|\bhrtime\b/;
 const OTHERS: Readonly<Record<string, string>> = {
   'runtime/clock.ts': 'it is the module that all others read',
   'runtime/codec/wkt/timestamp.ts':
-    "a Timestamp of now is the application's own Date.now(), also where a test has set that",
+    "Timestamp.now() must return Date.now(), even when an application's test has replaced Date.now()",
   'runtime/client/credentials.ts':
-    'the application says in terms of Date.now() how long its credentials are good',
+    'the application gives the time at which its credentials expire in terms of Date.now()',
   'runtime/adapters/grpc/client-call.ts': 'grpc-js takes a deadline as a Date',
   'runtime/adapters/grpc/grpc-js.ts': 'grpc-js gives a deadline as a Date',
 };

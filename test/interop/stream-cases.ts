@@ -279,7 +279,7 @@ export const streamCases: Readonly<Record<string, Case>> = {
     await until(async () => (await log()).left > left);
   },
 
-  'a stream that nobody reads holds up nobody else': async ({ client }) => {
+  'a stream that is not read does not hold up other streams': async ({ client }) => {
     const endless = Array.from({ length: 2000 }, () => 5000);
     const stream = client.streamingOutputCall(asked(...endless))[Symbol.asyncIterator]();
     await stream.next();

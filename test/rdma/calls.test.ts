@@ -145,7 +145,7 @@ describe.each([0, 200_000])('a cancelled call with %i bytes', (bytes) => {
     expect((await client.echo({ number: 5 })).number).toBe(5);
   });
 
-  test('leaves no registration behind, and nobody writes to its buffer any more', async () => {
+  test('leaves no registration behind, and its buffer does not change any more', async () => {
     const { client } = open();
     await client.echo({});
     const mine = payload.slice();

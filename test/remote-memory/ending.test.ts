@@ -97,7 +97,7 @@ describe.each(cells)('%s, %s', (way, direction) => {
     await next.write(word);
   });
 
-  test('memory that nobody has opened ends at once', async () => {
+  test('memory that the peer has not opened ends at once', async () => {
     const bed = await opened(way);
     const owner = direction === 'from client' ? bed.client : bed.server;
     const exposure = owner.expose(new ArrayBuffer(8), rights);

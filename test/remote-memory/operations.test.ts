@@ -179,7 +179,7 @@ describe.each(cells)('%s, %s', (way, direction) => {
     ]);
   });
 
-  test('an error of the callback reaches nobody', async () => {
+  test('an error of the callback becomes a warning, and the writes succeed', async () => {
     const bed = await opened(way);
     let calls = 0;
     const warned = new Promise((resolve) => process.once('warning', resolve));

@@ -261,7 +261,7 @@ describe.each(ways)('%s', (way) => {
   });
 });
 
-test('over several addresses streams are distributed in turn, and use the available windows', async () => {
+test('streams are divided evenly over two addresses, and a waiting one gets the next free slot', async () => {
   const worlds = await Promise.all([1, 2].map(() => openStreams('shm over unix')));
   const addresses = worlds.map(({ channel }) => channel.address);
   const channel = createChannel(addresses, { streamsMax: 2 });

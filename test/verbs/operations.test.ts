@@ -23,7 +23,7 @@ describe.each<Fabric>([...fabrics])('on %s', (fabric) => {
     expect(text(b.mr.bytes.subarray(0, 5))).toBe('hello');
   });
 
-  test('a WRITE changes the memory of the peer, who has no completion', async () => {
+  test('a WRITE changes the memory of the peer, and the peer gets no completion', async () => {
     using pair = await openPair(fabric);
     const { a, b } = pair;
     a.mr.bytes.set(Buffer.from('written'));

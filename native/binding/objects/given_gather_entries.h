@@ -1,5 +1,5 @@
 // Reads the arguments of submitBulk() of runtime/native/native.ts: a bulk submission and its gather entries.
-// On the JS thread.
+// Used on the JS thread.
 #pragma once
 
 #include <napi.h>

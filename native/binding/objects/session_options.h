@@ -1,4 +1,5 @@
-// Reads the options of a session from JS, and lists the ciphers that can seal sessions. On the JS thread.
+// Reads the options of a session from JS, and lists the ciphers that can seal sessions. Used on the JS
+// thread.
 #pragma once
 
 #include <napi.h>

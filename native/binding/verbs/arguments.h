@@ -1,5 +1,5 @@
 // Converts arguments and results of the calls of an `rdma-rpc/verbs` device: numbers, typed arrays, refusals.
-// On the JS thread.
+// Used on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -120,7 +120,8 @@ export class RpcError extends Error {
   }
 
   /**
-   * Returns the form that JSON.stringify uses, for logs. Stack and cause are omitted. Details are in base64.
+   * Returns the object that JSON.stringify writes, for logs. It has no stack and no cause, and details are in
+   * base64.
    */
   toJSON(): object {
     const { name, codeName, code, rawMessage, processed, trailer, details } = this;
@@ -136,10 +137,10 @@ export class RpcError extends Error {
   }
 
   /**
-   * Converts any error into an RpcError. An RpcError is returned unchanged. A TimeoutError (of
-   * `AbortSignal.timeout`) becomes DEADLINE_EXCEEDED. An AbortError gets the code of its causes, or
-   * CANCELLED. Any other value gets `code` (default UNKNOWN), its own text as message and the original value
-   * as cause.
+   * Converts any value that was thrown into an RpcError. Returns an RpcError unchanged. A TimeoutError (of
+   * `AbortSignal.timeout`) becomes DEADLINE_EXCEEDED. An AbortError gets the code of an RpcError or
+   * TimeoutError among its causes, otherwise CANCELLED. Any other value gets `code`, which is UNKNOWN by
+   * default. The new error has the text of the value as its message, and the value as its cause.
    */
   static from(reason: unknown, code: StatusCode = Status.UNKNOWN): RpcError {
     if (reason instanceof RpcError) return reason;

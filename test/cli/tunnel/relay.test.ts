@@ -96,7 +96,7 @@ test('a program that refuses resets the connection', async () => {
   await tunnel.close();
 });
 
-test('a slow reader stops its own writer, and nobody else', async () => {
+test('a slow reader stops only its own writer', async () => {
   const sockets: Socket[] = [];
   const far = await program((socket) => {
     sockets.push(socket);

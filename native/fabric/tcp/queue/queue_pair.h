@@ -4,7 +4,7 @@
 // files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames
 // out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending belong to one
 // class. An incoming frame causes an ack, answers or a refusal, and a send may end the connection for both
-// directions. Two classes would call each other at every step. On the device's thread.
+// directions. Two classes would call each other at every step. Used on the device's thread.
 //
 // Reading never waits for writing. Each incoming frame is executed or refused at once. At most a few frames
 // wait to be sent then: an ack, kReadsMax READ responses, and one refusal. Therefore two sides that only

@@ -1,5 +1,5 @@
 // Connects a queue pair to its peer by rdma_cm. The queue pair already exists, and this file moves it through
-// its states, so that receives are posted in time. On iWARP the kernel moves it. On the device's thread.
+// its states, so that receives are posted in time. On iWARP the kernel moves it. Used on the device's thread.
 //
 // rdma_cm sends a lost message again only after four seconds. Therefore the active side repeats its request
 // earlier, with another id, and the passive side uses the newest request. The queue pairs are not affected,

@@ -1,6 +1,6 @@
 // Connects one queue pair to its peer, from the address blobs to the end of the connection: by rdma_cm
 // (cm_connection.h) or with the content of the blobs alone (sideband_connection.h). Made and used by
-// QueuePair; Attempts reports expired time limits. On the device's thread.
+// QueuePair; Attempts reports expired time limits. Used on the device's thread.
 #pragma once
 
 #include <string>

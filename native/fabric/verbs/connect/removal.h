@@ -1,7 +1,7 @@
-// Releases removed devices, because librdmacm does not. librdmacm keeps each device that it has opened open
-// until the process ends, and the kernel cannot complete the removal of an open device. A process that has
-// used a device once would therefore block its removal, and the addition of another device with the same
-// name. Called by connection_manager.cc, on the threads of its devices.
+// Closes the files of removed devices. librdmacm does not close them: it keeps each device open until the
+// process ends, and the kernel cannot complete the removal of an open device. A process that has used a
+// device once would therefore block its removal, and the addition of another device with the same name.
+// connection_manager.cc calls these functions, on the threads of its devices.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // A queue pair, most often a reliable connection. Malformed requests of RC are posted as requests that fail
 // when their turn comes. Requests that are posted after a failure end without the device. Creation and
 // connecting are in queue_pair.cc, posting in posting.cc, the differences of UC and UD in unreliable.cc, the
-// moves between states in states.cc, requests for the watchdog in watchdog.cc. On the device's thread.
+// moves between states in states.cc, requests for the watchdog in watchdog.cc. Used on the device's thread.
 #pragma once
 
 #include <algorithm>

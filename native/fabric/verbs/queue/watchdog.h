@@ -1,7 +1,7 @@
 // Detects requests that a device never completes. A device should end each request within the time of its
 // retries. However, software drivers do not always do that (soft/), and a NIC's firmware may fail, too. While
 // requests are outstanding, each queue pair is checked once a second. If the oldest request is too old and
-// the remedies of soft/ did not help, the queue pair goes to ERR. On the device's thread.
+// the remedies of soft/ did not help, the queue pair goes to ERR. Used on the device's thread.
 #pragma once
 
 #include <cstdint>

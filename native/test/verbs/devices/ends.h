@@ -56,9 +56,9 @@ class Ends {
   }
   /// start(), then runs until the call has ended.
   CallRecord& complete(const Link& link, const CallSpec& spec);
-  /// Makes a call of each kind and expects every answer: the session works.
+  /// Makes a call of each kind, and expects every answer.
   void expect_works(const Link& link);
-  /// Empty, or the reason why a session has ended.
+  /// Returns the reason why a session has ended, or "" while both are open.
   std::string why_down(const Link& link) const {
     return client.why_down(link.client) + server.why_down(link.server);
   }
@@ -74,7 +74,7 @@ class Ends {
 
 using Violations = std::vector<std::string>;
 
-/// A call of each tier and direction; the pattern of each is checked on both sides.
+/// Returns one call for each tier and direction. The two sides check the bytes of each message.
 std::vector<CallSpec> mixed_calls();
 
 }  // namespace rdma_rpc::session::test
