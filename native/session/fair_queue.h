@@ -23,7 +23,6 @@ enum class Moved : std::uint8_t {
   stuck,  ///< it waits for a resource of its own; other members continue
   halt,   ///< it waits for a resource that all members need; the queue stops, and later continues with this
           ///< member
-          ///< member
 };
 
 class FairQueue {
