@@ -32,7 +32,7 @@ struct VerbsOptions {
   bool other_listeners = false;
   /// Time limit of one rdma_cm connection attempt, in addition to the kernel's own limits.
   std::uint32_t connect_timeout_ms = 4000;
-  /// A packet is sent again when no acknowledgement came within 4.096 us * 2^this, from 1 to 31: 16 is 268 ms.
+  /// An unacknowledged packet is sent again after 4.096 us * 2^this: 16 is 268 ms. Range 1 to 31.
   std::uint8_t ack_timeout = 16;
   /// Number of resends before retry_exc_err. With 6 and an ack_timeout of 16, a network may lose all packets
   /// for 1.88 s. Range 0 to 7; soft-RoCE treats 7 as unlimited.
