@@ -37,7 +37,7 @@ const resolver = (options: Partial<EndpointSlicesOptions> = {}) =>
     ...options,
   });
 const resolved = (options: Partial<EndpointSlicesOptions> = {}) =>
-  resolver(options).resolve(AbortSignal.timeout(5000)) as Promise<{ address: string; zone?: string }[]>;
+  resolver(options).resolve(AbortSignal.timeout(30_000)) as Promise<{ address: string; zone?: string }[]>;
 const addressesOf = async (options: Partial<EndpointSlicesOptions> = {}): Promise<string> =>
   (await resolved(options)).map(({ address }) => address).join(' ');
 
@@ -389,10 +389,10 @@ test('a KubeConfig has the address of the API server, and the credentials for it
     },
   };
   const options = { service: 'greeter', namespace: 'shop', kubeConfig };
-  const found = await endpointSlices(options).resolve(AbortSignal.timeout(5000));
+  const found = await endpointSlices(options).resolve(AbortSignal.timeout(30_000));
   expect(found).toMatchObject([{ address: `${a}:5000` }]);
   kubeConfig.getCurrentCluster = () => null as never;
-  await expect(endpointSlices(options).resolve(AbortSignal.timeout(5000))).rejects.toThrow(
+  await expect(endpointSlices(options).resolve(AbortSignal.timeout(30_000))).rejects.toThrow(
     /the KubeConfig has no current cluster/,
   );
 });

@@ -47,7 +47,7 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
   close: [sockets, 'server: closed'],
   setTimeout: [sockets, 'timeout`'],
   onWritten: [memory, 'onWritten runs in the root context'],
-  doors: [discovery, 'see no store'],
+  doors: [discovery, 'the function for doors sees no store'],
   onWorkerError: [workers, 'onWorkerError sees no store'],
   onDrained: [workers, 'sees no store of the code that called listenInWorker'],
 };
