@@ -233,7 +233,10 @@ describe.each(pairWays)('%s', (way) => {
       const error = await call;
       const [code, processed] = expected;
       expect(error?.codeName).toBe(code);
-      expect(held() > heldBefore ? [processed, 'maybe'] : [processed]).toContain(error?.processed);
+      const allowed = held() > heldBefore ? [processed, 'maybe'] : [processed];
+      // Both sides have the deadline. An answer of the server that comes first says that the handler has run.
+      if (code === 'DEADLINE_EXCEEDED') allowed.push('yes');
+      expect(allowed).toContain(error?.processed);
       expect(error?.rawMessage).toMatch(/^test\.(echo\.Echo\/Behave|stream\.Streams\/Count): ./);
       if (controller.signal.aborted) expect(error?.cause).toBe('enough');
     });
