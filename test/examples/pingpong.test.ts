@@ -87,7 +87,7 @@ test.each(['shm', 'tcp'])('two processes on %s check what the other one has sent
 
 test('a lost message ends the game with a sentence', async () => {
   await expect(play(optionsOf(['ud', '-s', '64', '--loss', '1000000']), quiet, 100)).rejects.toThrow(
-    /no message for 0.1 s: uc, ud and multicast may lose some/,
+    /no message for 0.1 s: the peer has ended, or a message of uc, ud or multicast was lost/,
   );
 });
 
