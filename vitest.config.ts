@@ -60,9 +60,9 @@ const sharedFolders = [
 
 /**
  * Files that replace a module, a timer or the clock of their process, which the files after them would see,
- * or that count what all contexts of the process do: one of an earlier file may close meanwhile. A replaced
- * clock counts too when the file restores it, because the timer wheel never goes back: a later file's calls
- * would have passed their deadlines at once.
+ * or that count what all contexts of the process do: one of an earlier file may close meanwhile. A file that
+ * restores the clock needs its own process, too: a context that opens under a replaced clock keeps that
+ * clock's origin, and later calls on it would pass their deadlines at once.
  */
 const needsProcess =
   /\bvi\.(mock|useFakeTimers)\(|\bdeadlines\.(run|refresh|endTurn)\(|\breplaceClock\(|[^.]\bstats\(\)/;
