@@ -5,14 +5,17 @@
 import { expect, test } from 'vitest';
 import { Events } from '../../bench/fleet/events.ts';
 import { evenness, hotKey, latencies, regionRestart, subsets } from '../../bench/fleet/scenarios.ts';
+import { everything } from '../extent.ts';
 
 const fleet = { clients: 9_900, servers: 100, subset: 10 };
 
-test.each([
-  [1, 5_000],
-  [1, 30_000],
-  [2, 120_000],
-])(
+test.each(
+  [
+    [1, 5_000],
+    [1, 30_000],
+    [2, 120_000],
+  ].slice(0, everything ? 3 : 1),
+)(
   'a region restarts (seed %i, down for %i ms): its clients come back evenly, and no call fails',
   (seed, downMs) => {
     const { perSecond, lost, calls, failed } = regionRestart({ seed, ...fleet }, downMs);

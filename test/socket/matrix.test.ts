@@ -1,12 +1,12 @@
 /**
  * The sockets of rdma-rpc behave as those of `node:net`. Every case of a generated matrix runs on both, and
- * the events must be the same. The events of `node:net` depend on timing and on the size of system buffers,
- * so
- * `node:net` first runs with several delays and all sizes. Then the events of our sockets on each side must
- * be among those that `node:net` has shown there for the same action, moment and actor, at any size. The
- * normal form of the events is described in ends.ts.
+ * the events must be the same. The events of `node:net` depend on timing and on the size of system buffers.
+ * Therefore `node:net` first runs with several delays and all sizes. Then the events of our sockets on each
+ * side must be among those that `node:net` has shown there for the same action, moment and actor, at any
+ * size. The normal form of the events is described in ends.ts.
  */
 import { beforeAll, expect, test } from 'vitest';
+import { everything } from '../extent.ts';
 import {
   allCases,
   type Case,
@@ -94,8 +94,13 @@ test('the matrix has hundreds of cases, and node:net ends all of them', () => {
   expect(all.filter((each) => /does not end|WRONG/.test(each))).toEqual([]);
 });
 
-test.each(['shm', 'tcp'] as const)('the events are those of node:net: %s', async (fabric) => {
-  expect(await differences(ours(fabric), cases)).toEqual([]);
+// A brief run takes half of the cases on each fabric.
+test.each([
+  ['shm', 0],
+  ['tcp', 1],
+] as const)('the events are those of node:net: %s', async (fabric, half) => {
+  const some = cases.filter((_, i) => everything || i % 2 === half);
+  expect(await differences(ours(fabric), some)).toEqual([]);
 });
 
 test('the matrix finds a library that ends where it should reset', async () => {
