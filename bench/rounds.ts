@@ -116,7 +116,7 @@ export class Rounds {
     return remarks;
   }
 
-  /** Called at the end. The process fails if a scenario did not run. */
+  /** Runs at the end. The process fails if a scenario did not run. */
   finish(): void {
     if (this.#failures > 0) note(`${this.#failures} group(s) did not run; their reasons are above`);
     process.exitCode = this.#failures > 0 ? 1 : 0;

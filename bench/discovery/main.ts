@@ -1,8 +1,8 @@
 /**
  * Measures how fast a registry's changes reach calls, and whether calls continue without the registry. A
  * server is added or killed, and a registry is down for a while and comes back empty. The registries are
- * Debian's etcd-server, and the tests' imitation of a Kubernetes API server. Started by
- * scripts/bench-discovery.mjs.
+ * Debian's etcd-server, and the tests' imitation of a Kubernetes API server. scripts/bench-discovery.mjs
+ * starts this program.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';

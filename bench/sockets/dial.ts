@@ -1,6 +1,6 @@
 /**
- * Both libraries behind one interface, with the way in which each listens and connects. Used by both
- * processes.
+ * Both libraries behind one interface, with the way in which each listens and connects. Both processes use
+ * this file.
  */
 import * as net from 'node:net';
 import type { Duplex } from 'node:stream';

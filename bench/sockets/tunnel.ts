@@ -1,7 +1,7 @@
 /**
  * Programs through `rdma-rpc tunnel`, beside the same programs without it: redis-benchmark against
- * redis-server over unix sockets, and iperf3 over TCP. Used by main.ts. Both ends of the tunnel, the clients
- * and the server share the CPUs of the machine without restrictions.
+ * redis-server over unix sockets, and iperf3 over TCP. main.ts uses this file. Both ends of the tunnel, the
+ * clients and the server share the CPUs of the machine without restrictions.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';

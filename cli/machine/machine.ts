@@ -1,6 +1,6 @@
 /**
- * The system's files (/proc, /sys, /dev), under a root that tests can change. Used by `rdma-rpc info` and
- * `doctor`.
+ * The system's files (/proc, /sys, /dev), under a root that tests can change. `rdma-rpc info` and `doctor`
+ * use this file.
  */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';

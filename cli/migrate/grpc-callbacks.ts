@@ -131,7 +131,7 @@ function leaves(statement: Statement): boolean {
 function blockText(file: FileChange, statements: readonly Statement[], before: string): string {
   const [first] = statements;
   const last = statements.at(-1);
-  // Rendered to the end of the block, because a statement there may have been removed with its line.
+  // The text reaches to the end of the block, because a statement there may have been removed with its line.
   const block = last?.getParent();
   const end =
     Node.isBlock(block) && block.getStatements().at(-1) === last ? block.getEnd() - 1 : last?.getEnd();

@@ -49,7 +49,7 @@ export class Control {
     return this.#peer;
   }
 
-  /** Called at once when the peer ends the test or is gone. */
+  /** Runs at once when the peer ends the test or is gone. */
   set onError(listener: (error: PerfError) => void) {
     this.#onError = listener;
     if (this.#error !== undefined) listener(this.#error);

@@ -14,7 +14,7 @@ import { adviceFor, type Stop, TooLate } from './advice.ts';
 import { Session } from './session.ts';
 import { type TimedStep, Timeline } from './steps.ts';
 
-/** Thrown when a server was not reached, or has not answered. */
+/** The error when a server was not reached, or has not answered. */
 export class Stopped extends Error {
   readonly step: Stop;
   /** Advice for the user. */

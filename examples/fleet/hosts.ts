@@ -2,7 +2,7 @@
  * Determines where the servers of the fleet run. Each is either in its own network namespace, joined to this
  * one by a cable (veth), or an ordinary process of this host. A server in a namespace is cut off by taking
  * down its end of the cable. Packets are then lost, as with a broken switch. An ordinary process is stopped
- * instead. Used by main.ts.
+ * instead. main.ts uses this file.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

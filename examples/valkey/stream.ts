@@ -73,7 +73,7 @@ export class RdmaStream extends Duplex {
   #isClient = false;
   /** Whether the connection has ended, from either side. */
   #over = false;
-  /** Called when no control message is in flight. */
+  /** Runs when no control message is in flight. */
   #onSent: (() => void) | undefined;
   #keepalive: NodeJS.Timeout | undefined;
 

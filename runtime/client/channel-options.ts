@@ -111,7 +111,7 @@ export interface ChannelOptions extends FabricOptions {
    */
   interceptors?: readonly Interceptor[];
   /**
-   * Called with one line per connection, which names the chosen fabric and the reasons against the others.
+   * Receives one line per connection, which names the chosen fabric and the reasons against the others.
    * Default: a process warning is shown when a fabric was skipped.
    */
   log?: Log;

@@ -15,7 +15,7 @@ import type { AddressSummary } from './connections/server-group.ts';
  */
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'closed';
 
-/** Called for each change of a channel's state. `error` is the reason for the state `failing`. */
+/** Runs for each change of a channel's state. `error` is the reason for the state `failing`. */
 export type ChannelStateListener = (state: ChannelState, error: RpcError | undefined) => void;
 
 /** Connections to a service at one or several addresses. Connects when the first call needs it. */

@@ -63,9 +63,9 @@ function capture(resolve: Resolve): void {
 
 /** Serves calls of the servers over the connections of a channel (reverse/). */
 export interface ChannelServing {
-  /** Called with the connections that can take calls. It may be called again for the same connection. */
+  /** Receives the connections that can take calls. It may be called again for the same connection. */
   onReady(links: readonly ClientLink[]): void;
-  /** Called when the channel has been closed. */
+  /** Runs when the channel has been closed. */
   onClosed(): void;
 }
 
@@ -114,7 +114,7 @@ export class ClientChannel
     this.config?.apply(this.#connections, options, this.repeats);
   }
 
-  /** Called for mistakes in requests. */
+  /** Runs for mistakes in requests. */
   get warn(): Warn {
     const { log } = this.settings;
     return log === undefined ? processWarning : logged(log);
@@ -324,12 +324,12 @@ export class ClientChannel
     return this.#state === 'failing' && !this.#connections.comesAgain;
   }
 
-  /** Called when a call or a stream begins. */
+  /** Runs when a call or a stream begins. */
   wake(): void {
     if (!this.#keepAlive.running) this.#wake();
   }
 
-  /** Called for the first call after an idle time. */
+  /** Runs for the first call after an idle time. */
   #wake(): void {
     const silentMs = this.#keepAlive.start();
     if (silentMs >= this.settings.verifyAfterMs) this.#connections.verify();

@@ -1,6 +1,6 @@
 /**
  * Limits the security levels that a channel offers when its calls have credentials that are not sealed.
- * Called before each handshake.
+ * Runs before each handshake.
  */
 import type { LocalSide } from '../control/handshake/session-setup.ts';
 import { type FabricName, fabricRow } from '../fabrics.ts';

@@ -1,6 +1,6 @@
 /**
  * The frames of the sideband connection. Each frame is checked field by field on arrival.
- * docs/wire/connections.md describes the handshake. Used by link.ts, which sends and receives them.
+ * docs/wire/connections.md describes the handshake. link.ts uses this file to send and receive frames.
  */
 
 import { metadataFault } from '../core/metadata-wire.ts';
@@ -154,8 +154,8 @@ export type Ready = { readonly type: 'ready' };
  */
 export type GoAway = { readonly type: 'goaway'; readonly reason: string; readonly last?: number };
 /**
- * The client has read the first goaway. Sent only to a server with the feature `leave`. `calls` is the final
- * number of calls that the client has made on this connection.
+ * The client has read the first goaway. A client sends this frame only to a server with the feature `leave`.
+ * `calls` is the final number of calls that the client has made on this connection.
  */
 export type Leaving = { readonly type: 'leaving'; readonly calls: number };
 /**

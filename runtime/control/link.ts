@@ -1,7 +1,7 @@
 /**
  * A sideband connection: length-prefixed msgpack frames over any Duplex (a socket, or an in-memory pair).
  * During the handshake, frames are awaited one by one. After the handshake, each frame is passed to
- * `onFrame`. Used by both handshakes.
+ * `onFrame`. Both handshakes use this file.
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
@@ -63,7 +63,7 @@ export class Link {
   duplex: Duplex;
   /** Receives unsolicited frames. Set after the handshake. */
   onFrame: ((frame: Frame) => void) | undefined;
-  /** Called once, with the reason why the connection has ended. */
+  /** Runs once, with the reason why the connection has ended. */
   onEnd: ((reason: string) => void) | undefined;
 
   /** The step of this side that the handshake waits for. The error text of a timeout contains it. */

@@ -1,6 +1,6 @@
 /**
- * Decides whether to offer the verbs fabric, which depends on the RDMA devices of this machine. Used by
- * channels and servers when they connect.
+ * Decides whether to offer the verbs fabric, which depends on the RDMA devices of this machine. Channels and
+ * servers use this file when they connect.
  */
 
 import { firstSessionBytes } from '../boundary/contexts.ts';

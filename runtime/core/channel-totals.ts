@@ -1,5 +1,5 @@
 /**
- * What a channel counts, as applications and metrics see it. Filled by the connections of a channel.
+ * What a channel counts, as applications and metrics see it. The connections of a channel fill this object.
  */
 
 /** What has happened to a channel since it was created. The numbers only grow. */

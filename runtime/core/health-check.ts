@@ -1,7 +1,7 @@
 /**
  * The parts of a health check, with which a channel asks its servers whether they serve: a streaming method,
- * its request, and the meaning of its answers. Made by `healthCheck()` of `rdma-rpc/health`, so that other
- * channels need no code of that service.
+ * its request, and the meaning of its answers. `healthCheck()` of `rdma-rpc/health` makes this object, so
+ * that other channels need no code of that service.
  */
 import type { MethodDefinition } from '../codec/types.ts';
 

@@ -1,6 +1,6 @@
 /**
  * Checks options given by the user and fills in defaults. Every name must be known, and every value must be
- * in its range. Used when a server, channel or context is made.
+ * in its range. This file is used when a server, channel or context is made.
  */
 
 import { isUint8Array } from 'node:util/types';

@@ -39,8 +39,8 @@ export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'
   /** True when the refusal is not the peer's fault, because this side lacks the means to check the peer. */
   readonly unchecked?: boolean;
   /**
-   * The kind of the peer's sideband connection, if no third party can read or change its content. Absent for
-   * plain TCP.
+   * The kind of the peer's sideband connection, if no third party can read or change its content. Is absent
+   * for plain TCP.
    */
   readonly transport?: 'tls' | 'unix' | 'process';
 };
@@ -65,7 +65,7 @@ export class KnownPeer implements PeerInfo {
     this.#verified = verified;
   }
 
-  /** Parsed on first use, because parsing takes a while and few applications need the certificate. */
+  /** The certificate is parsed on first use, because parsing takes a while and few applications need it. */
   get certificate(): X509Certificate | undefined {
     const { certificate } = this.#verified;
     if (certificate !== undefined) this.#certificate ??= new X509Certificate(certificate);

@@ -1,7 +1,7 @@
 /**
  * The async context in which functions of the application run, that is, what `AsyncLocalStorage.getStore()`
- * returns in them. Used on every JS thread, wherever such a function is called from an event, a timer or the
- * call of another caller.
+ * returns in them. This file is used on every JS thread, wherever such a function is called from an event, a
+ * timer or the call of another caller.
  *
  * Connections, timers and batches of events serve many calls. Without scopes, a function would see the stores
  * of the caller that made the first call, and could answer one user with the data of another. Therefore a

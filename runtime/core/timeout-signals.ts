@@ -1,8 +1,8 @@
 /**
  * Signals of `AbortSignal.timeout()`, which a program usually makes for a single call. Listening to a new
  * signal costs as much as several calls, and most calls end long before the timeout. Only a timer fires such
- * a signal, so a call starts to listen a few ms later, if the call is still in flight. Used by the calls of a
- * client, on their JS thread.
+ * a signal, so a call starts to listen a few ms later, if the call is still in flight. The calls of a client
+ * use this file on their JS thread.
  */
 import { inRoot } from './scopes.ts';
 

@@ -1,7 +1,7 @@
 /**
  * The arena of a loopback context, which has an ArrayBuffer for each block. Only memory that the application
  * allocates counts against `arenaBytes`. Messages take as much memory as they need, because both sides share
- * one heap and need no protection from each other. Used by LoopbackContext, on its JS thread.
+ * one heap and need no protection from each other. LoopbackContext uses this file on its JS thread.
  */
 interface Block {
   readonly bytes: number;

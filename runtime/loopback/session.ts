@@ -1,6 +1,6 @@
 /**
  * One end of a session of a loopback context, and the calls over it. A request becomes an event of the other
- * end, and its answer becomes an event of this end. Used by LoopbackContext, on its JS thread.
+ * end, and its answer becomes an event of this end. LoopbackContext uses this file on its JS thread.
  */
 import { EvKind, Reason, type SessionOptions } from '../native/native.ts';
 import { eventOf, failedEvent, type LoopbackEvent, type Place } from './events.ts';
@@ -97,7 +97,7 @@ export class LoopbackSession {
     this.#host.emit(call.request!);
   }
 
-  /** Called on the server when JS has got the request of the call. */
+  /** Runs on the server when JS has got the request of the call. */
   onRequest(handle: number): void {
     const call = this.calls.get(handle);
     if (call !== undefined) call.request = undefined;
@@ -116,7 +116,7 @@ export class LoopbackSession {
     return true;
   }
 
-  /** Called on the client when JS has got the last event of a call. */
+  /** Runs on the client when JS has got the last event of a call. */
   onAnswer(event: LoopbackEvent): void {
     if (this.calls.get(event.call)?.answer === event) this.calls.delete(event.call);
   }
@@ -149,8 +149,8 @@ export class LoopbackSession {
   }
 
   /**
-   * Called on the server when JS is about to get the cancellation of a call. Returns false when the server
-   * has already answered the call.
+   * Runs on the server when JS is about to get the cancellation of a call. Returns false when the server has
+   * already answered the call.
    */
   onCancelled({ call: handle, method }: LoopbackEvent): boolean {
     const call = this.calls.get(handle);

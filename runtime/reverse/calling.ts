@@ -163,7 +163,7 @@ export class Calling implements ConnectionCalls {
     void this.#peer?.end(reason);
   }
 
-  /** Called when the peer makes no more calls and none is in flight. */
+  /** Runs when the peer makes no more calls and none is in flight. */
   #onClosed(peer: RpcPeer, reason: string): void {
     if (this.#peer !== peer) return;
     this.#peer = undefined;

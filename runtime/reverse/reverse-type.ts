@@ -10,7 +10,7 @@ import type { Client, Handlers } from '../core/types.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 
 export interface ReverseOptions {
-  /** Called for errors of handlers that are not RpcErrors. The server only gets the status INTERNAL. */
+  /** Runs for errors of handlers that are not RpcErrors. The server only gets the status INTERNAL. */
   onHandlerError?: OnHandlerError;
   /** Interceptors of the handlers of all services. The first interceptor is the outermost. Default: none. */
   interceptors?: readonly Interceptor[];

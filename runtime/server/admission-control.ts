@@ -1,7 +1,8 @@
 /**
  * Admission control: decides for each request of a session whether the request is run. It decides before a
  * request is decoded, so that a flood costs little and rejected callers can try another server at once. It
- * covers unary calls and streams. Owned by a ServerSession, on the JS thread of the session.
+ * covers unary calls and streams. A ServerSession owns this object and uses it on the JS thread of the
+ * session.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';

@@ -13,14 +13,14 @@ import { KnownPeer, type PeerInfo } from '../core/peer.ts';
 import { reasonOf } from './allowed.ts';
 import type { Account } from './quotas.ts';
 
-/** Reported when a client has got a session. */
+/** The server's report about a client that has got a session. */
 export interface AcceptedSession extends Pick<SessionSummary, 'fabric' | 'security'> {
   readonly accepted: true;
   /** The peer. `peer.identity` is the verified identity of the peer. */
   readonly peer: PeerInfo;
 }
 
-/** Reported when a connection has got no session. */
+/** The server's report about a connection that has got no session. */
 export interface RefusedSession {
   readonly accepted: false;
   /**

@@ -1,7 +1,7 @@
 /**
  * The server's side of a session. It passes each request to its handler, and sends the handler's result back.
  * Synchronous handlers answer within the event's callback. Calls of asynchronous handlers are kept in a list
- * until they finish. Owned by a server, on its JS thread.
+ * until they finish. A server owns this object and uses it on its JS thread.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';

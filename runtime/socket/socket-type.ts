@@ -31,8 +31,8 @@ export interface SocketEnds {
 
 /** The creator of a socket, as the socket sees it. */
 export interface SocketOwner {
-  /** Called when the socket was destroyed. */
+  /** Runs when the socket was destroyed. */
   onDestroyed?(): void;
-  /** Called when `ref()` or `unref()` was called. */
+  /** Runs when `ref()` or `unref()` was called. */
   onRef?(isReferenced: boolean): void;
 }

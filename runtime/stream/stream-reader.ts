@@ -25,8 +25,8 @@ export interface ReaderOwner {
   /** The application has received all messages of the part. */
   onConsumed(part: ReceivedPart): void;
   /**
-   * Called for a part that was announced with this token. Either the application waits for the part, which
-   * must then be fetched, or it will never read the part, which must then be dropped.
+   * Runs for a part that was announced with this token. Either the application waits for the part, which must
+   * then be fetched, or it will never read the part, which must then be dropped.
    */
   onWanted(token: number): void;
   onUnwanted(token: number): void;

@@ -1,7 +1,7 @@
 /**
  * Connections that no worker has taken yet. A connection is first offered to the worker with the fewest
  * connections. The connection goes to the first worker that answers. A busy thread does not answer, and must
- * not get connections in this time. Owned by a WorkerGroup, on the main thread.
+ * not get connections in this time. A WorkerGroup owns this object and uses it on the main thread.
  */
 import type { Socket } from 'node:net';
 import { Link } from '../control/link.ts';

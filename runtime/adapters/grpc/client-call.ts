@@ -1,6 +1,6 @@
 /**
  * One call of any kind over a client of grpc-js. On gRPC's wire all calls are streams, with one or many
- * messages in each direction. The call has the options and errors of this package. Used by client.ts.
+ * messages in each direction. The call has the options and errors of this package. client.ts uses this file.
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
 import { callTimeoutMs } from '../../client/call/call-options.ts';

@@ -19,8 +19,8 @@ import { LongSlots } from './long-slots.ts';
 import type { Submission } from './submission.ts';
 
 /**
- * Returned by `submit` when every send slot is in use; the caller waits for `slotsFree`. Other negative
- * results are negated values of Reason.
+ * `submit` returns this value when every send slot is in use; the caller then waits for `slotsFree`. Other
+ * negative results are negated values of Reason.
  */
 export const noSlot = -100;
 

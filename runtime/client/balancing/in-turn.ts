@@ -2,7 +2,7 @@
  * Round robin: connections take calls in turn. With weights, a light connection is passed over in some
  * rounds, so that each connection gets its share of the calls and its turns are spread evenly. The heaviest
  * connection takes a call in each round; a connection with a third of that weight takes a call in each third
- * round. Used by the connections of a channel.
+ * round. The connections of a channel use this file.
  */
 import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.ts';
 

@@ -4,7 +4,7 @@
  * are spread by weight even when the servers have little to do. A slow server has more calls in flight, so it
  * gets fewer new calls. Comparing two connections is nearly as good as comparing all of them (Mitzenmacher,
  * "The power of two choices", 2001), and it keeps many clients from choosing the same idle server at once.
- * Used by the connections of a channel, and by bounded-hash.ts for calls without a key.
+ * The connections of a channel use this file, and bounded-hash.ts uses it for calls without a key.
  */
 import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.ts';
 

@@ -4,8 +4,8 @@
  * level, and all other zones together are the second. Servers run with some capacity to spare. Therefore a
  * zone counts as complete while the weight of its ready servers times `overprovisioning` is at least the
  * weight of all its servers. When the weight is lower, the missing share of the calls goes to the other
- * zones. When less than `panicShare` of all servers is ready, zones are ignored. Used by the connections of a
- * channel that has a zone, around the policy that chooses within a zone.
+ * zones. When less than `panicShare` of all servers is ready, zones are ignored. The connections of a channel
+ * that has a zone use this file around the policy that chooses within a zone.
  */
 import type { Candidate, Listed, Policy, Room } from './policy.ts';
 

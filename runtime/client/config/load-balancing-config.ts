@@ -1,7 +1,7 @@
 /**
  * Converts the load-balancing policies of a service configuration, which have gRPC's names, to settings of a
- * channel. Policies that gRPC does not have keep their names from the option `loadBalancing`. Used when a
- * service configuration is checked.
+ * channel. Policies that gRPC does not have keep their names from the option `loadBalancing`. This file is
+ * used when a service configuration is checked.
  */
 import { isKey } from '../../core/metadata-keys.ts';
 import * as limits from '../connections/limits.ts';

@@ -1,6 +1,7 @@
 /**
- * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for name
- * resolution, registries, ejected addresses and retried calls, and for connections with `spread`.
+ * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. This file is
+ * used for name resolution, registries, ejected addresses and retried calls, and for connections with
+ * `spread`.
  *
  * Thousands of clients that lost one server at the same moment would return together, because 20 % jitter
  * only blurs the moments at which all of them try. Therefore pauses can be spread: each client draws a first
@@ -48,7 +49,7 @@ export class Backoff {
     return within * (1 + jitter * this.#random());
   }
 
-  /** Called after a success: the next pause is short again. */
+  /** Runs after a success: the next pause is short again. */
   reset(): void {
     this.#ms = this.#first();
   }

@@ -1,6 +1,6 @@
 /**
- * The load-balancing policies by their names, with the options of consistent hashing and their checks. Used
- * when a channel is created.
+ * The load-balancing policies by their names, with the options of consistent hashing and their checks. This
+ * file is used when a channel is created.
  */
 
 import { clockMs } from '../../clock.ts';

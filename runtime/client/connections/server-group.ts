@@ -1,6 +1,7 @@
 /**
  * One server of a channel with its connections. A server whose worker threads share an address has several
- * connections (option `connectionsPerAddress`). Created by the connections of a channel for each list.
+ * connections (option `connectionsPerAddress`). The connections of a channel create this object for each
+ * list.
  */
 import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';

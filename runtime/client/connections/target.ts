@@ -1,6 +1,6 @@
 /**
  * Determines where a channel finds its servers. The first argument of createChannel is a list, a name in DNS,
- * or a resolver of the application. Used when a channel is created.
+ * or a resolver of the application. This file is used when a channel is created.
  */
 import { Resolver as DnsResolver } from 'node:dns';
 import { isIP } from 'node:net';

@@ -1,6 +1,6 @@
 /**
  * Queries to DNS servers, whose answers have a time to live (TTL). The system's own lookup (getaddrinfo) uses
- * the hosts file and search domains but returns no TTL. Used by dns.ts and srv.ts.
+ * the hosts file and search domains but returns no TTL. dns.ts and srv.ts use this file.
  */
 import { NODATA, NOTFOUND, type SrvRecord } from 'node:dns';
 import { Resolver } from 'node:dns/promises';

@@ -1,6 +1,6 @@
 /**
  * A resolver whose answers are valid for a limited time. When that time is over, the channel resolves again.
- * The timer does not keep the process alive. Used for DNS.
+ * The timer does not keep the process alive. This file is used for DNS.
  */
 import { inRoot } from '../../core/scopes.ts';
 import { dnsRefreshMs } from '../connections/limits.ts';

@@ -1,7 +1,7 @@
 /**
  * The optional parts of a call: signals, metadata, a buffer for the response, callbacks for header and
- * trailer. Created only for calls that use one of these parts. The object itself listens to the signals, so
- * that no closure is needed.
+ * trailer. A session creates this object only for calls that use one of these parts. The object itself
+ * listens to the signals, so that no closure is needed.
  */
 
 import { type Abortable, listen, unlisten } from '../../core/abort-listeners.ts';
@@ -16,7 +16,7 @@ import { Reason } from '../../native/native.ts';
 
 /** The current owner of a call: a queue or a session. */
 export interface CallPlace {
-  /** Called when a signal of the call was aborted. `reason` is Reason.cancelled or Reason.deadline. */
+  /** Runs when a signal of the call was aborted. `reason` is Reason.cancelled or Reason.deadline. */
   cancelCall(token: number, reason: number): void;
 }
 
@@ -164,7 +164,7 @@ export class CallExtras implements Abortable, LateListener {
     this.#look();
   }
 
-  /** Called when the call has settled. */
+  /** Runs when the call has settled. */
   unwatch(): void {
     if (this.#place === undefined) return;
     this.#place = undefined;

@@ -3,7 +3,8 @@
  * the sideband connection. When the server has ended the session, the reason is in its message. However, this
  * side often notices first that the queue pair has ended, and the queue pair gives no reason. Therefore the
  * calls do not fail before the sideband connection has ended, too, which takes milliseconds. When this side
- * has ended the session, the calls fail at once. Owned by a client session, on its JS thread.
+ * has ended the session, the calls fail at once. A client session owns this object and uses it on its JS
+ * thread.
  */
 
 import { warnOfFault } from '../../core/warnings.ts';

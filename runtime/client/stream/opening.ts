@@ -1,6 +1,6 @@
 /**
  * The first frame of a stream. If the stream has a single request that fits, the frame contains this request,
- * so that the handler begins one round trip earlier. Used by client streams.
+ * so that the handler begins one round trip earlier. Client streams use this file.
  */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';

@@ -1,7 +1,7 @@
 /**
  * Checks the kind of values whose parts are inspected: messages, strings, `bytes`, lists, oneofs. (Numbers
- * and booleans are checked where they are written.) Called by generated code when it encodes and when it
- * measures.
+ * and booleans are checked where they are written.) Generated code calls these functions when it encodes and
+ * when it measures.
  */
 import { CodecError, mismatch } from '../error.ts';
 import { nestingMax } from '../limits.ts';

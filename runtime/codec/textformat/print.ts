@@ -1,4 +1,4 @@
-/** Prints messages in text format. Called by index.ts. */
+/** Prints messages in text format. index.ts calls these functions. */
 import { CodecError, mismatch } from '../error.ts';
 import { type AnyExtension, codecOf, fieldNumbers } from '../extension.ts';
 import { type Field, fieldsOf, fieldValue, isMap, isUnset } from '../fields.ts';

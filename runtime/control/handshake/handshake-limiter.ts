@@ -6,7 +6,7 @@
  * makes some progress, unlike the many unauthenticated peers that only send a hello. Handshakes from suspect
  * addresses (suspects.ts) wait behind the others. A client that would wait too long is told when to retry.
  * The retry-after times are spaced at the rate at which slots have recently become free, so that clients
- * return as fast as they can be served. Used by servers and worker groups.
+ * return as fast as they can be served. Servers and worker groups use this file.
  */
 import { clockMs } from '../../clock.ts';
 import { comeAgainIn } from '../../core/errors/pushback.ts';
@@ -130,9 +130,9 @@ export class HandshakeLimiter<T> {
   }
 
   /**
-   * Called when a peer of this rank does not keep its retry-after time. The next peers then get earlier
-   * times. Otherwise 10,000 unauthenticated peers that retry at once would push the time of the next client
-   * behind their own times.
+   * Runs when a peer of this rank does not keep its retry-after time. The next peers then get earlier times.
+   * Otherwise 10,000 unauthenticated peers that retry at once would push the time of the next client behind
+   * their own times.
    */
   lapse(rank: number): void {
     this.#retryAtMs[rank]! -= this.#apartMs;

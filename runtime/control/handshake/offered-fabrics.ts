@@ -1,6 +1,6 @@
 /**
  * Determines which fabrics a server can try with a client, from the hello and the connection, and why it
- * cannot try the others. Used by server-handshake.ts.
+ * cannot try the others. server-handshake.ts uses this file.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';
 import type { FabricOffer, FabricReason, Hello } from '../frames.ts';

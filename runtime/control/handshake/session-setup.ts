@@ -48,7 +48,7 @@ export interface LocalSide {
    * connection to the same address.
    */
   readonly through?: Through;
-  /** Returns the client's credentials in wire form. Called when the connection is open. */
+  /** Returns the client's credentials in wire form. Runs when the connection is open. */
   readonly credentials?: () => Promise<Uint8Array>;
   /** The lowest accepted security level. */
   readonly require: SecurityLevel;
@@ -59,13 +59,13 @@ export interface LocalSide {
   readonly identity: string;
   /**
    * Server only: returns the limit in bytes of the arena memory for large requests of the session, which is
-   * also the limit for its large responses. Called when the client is known.
+   * also the limit for its large responses. Runs when the client is known.
    */
   readonly arenaBytesMax?: () => number | undefined;
   /** Server only: time limits of calls. */
   readonly timeLimits?: SessionOptions['timeLimits'];
   /**
-   * Called when the fabric was chosen, with a function that returns the log line. `skipped` is true when a
+   * Runs when the fabric was chosen, with a function that returns the log line. `skipped` is true when a
    * fabric that both sides offered did not connect.
    */
   readonly log: (line: () => string, skipped: boolean) => void;

@@ -28,7 +28,7 @@ export class Suspects {
   readonly #suspects = new Map<string, Suspect>();
 
   /**
-   * Called when a connection of this address begins its handshake. Returns true when this connection is the
+   * Runs when a connection of this address begins its handshake. Returns true when this connection is the
    * first to arrive before the address's retry-after time. Unix sockets ('') are never suspect.
    */
   came(address: string): boolean {

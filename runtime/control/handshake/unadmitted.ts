@@ -50,14 +50,14 @@ export class Unadmitted<T> {
     known.begun.add(one);
   }
 
-  /** Called when `authenticate` begins to decide about the connection. */
+  /** Runs when `authenticate` begins to decide about the connection. */
   ask(address: string, one: T): void {
     const known = this.#byAddress.get(address);
     known?.begun.delete(one);
     known?.asked.add(one);
   }
 
-  /** Called when the connection has been admitted or has ended. */
+  /** Runs when the connection has been admitted or has ended. */
   leave(address: string, one: T): void {
     const known = this.#byAddress.get(address);
     if (known === undefined) return;

@@ -1,6 +1,6 @@
 /**
- * The addresses that users type for the sideband connection: `host:port` or `unix:/path`. Used by server and
- * channel.
+ * The addresses that users type for the sideband connection: `host:port` or `unix:/path`. Servers and
+ * channels use this file.
  */
 import { type AddressInfo, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -2,7 +2,7 @@
  * Hands over the data connections of the fabrics tcp and shm-fd to native code. They arrive at the same
  * address as sideband connections. Proxies, tunnels and Kubernetes services pass on only that address, and
  * other containers can reach only that address. The first bytes of a connection show its kind
- * (docs/wire/fabrics.md §9). Used by a server's links.
+ * (docs/wire/fabrics.md §9). A server's links use this file.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
- * Determines the identity that a certificate names. Used for peers on both sides, after TLS has verified the
- * certificate.
+ * Determines the identity that a certificate names. This file is used for peers on both sides, after TLS has
+ * verified the certificate.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';

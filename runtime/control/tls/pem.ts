@@ -1,6 +1,6 @@
 /**
  * Checks the PEM texts in the TLS options, and explains their errors. OpenSSL does not name the option in its
- * errors, and silently ignores authorities that it cannot read. Used by tls-options.ts.
+ * errors, and silently ignores authorities that it cannot read. tls-options.ts uses this file.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { oneLine } from '../../core/log.ts';

@@ -1,7 +1,7 @@
 /**
  * The server's side of TLS on sideband connections. Sideband connections arrive at the same port as
  * connections of the tcp fabric. Therefore the first bytes of a connection have already been read when it is
- * passed to this class. Used by the links of a server, and by a worker group for all its workers.
+ * passed to this class. The links of a server use this file, and a worker group uses it for all its workers.
  */
 import { constants, X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';

@@ -1,7 +1,7 @@
 /**
  * A client of an etcd cluster over grpc-js. It talks to one member at a time, with TLS and a token. It
- * repeats no request, because its callers start over after a failure with a new list or a new lease. Used on
- * one JS thread.
+ * repeats no request, because its callers start over after a failure with a new list or a new lease. All of
+ * this file runs on one JS thread.
  */
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';

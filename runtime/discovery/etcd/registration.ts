@@ -37,8 +37,8 @@ export interface RegistrationOptions extends EtcdOptions, ServerAddress {
    */
   health?: HealthSource;
   /**
-   * Called with a line when the server cannot be registered or its lease cannot be renewed. Default: a
-   * warning of the process.
+   * Receives a line when the server cannot be registered or its lease cannot be renewed. Default: a warning
+   * of the process.
    */
   log?: Log;
 }
@@ -50,8 +50,8 @@ export interface Registration extends AsyncDisposable {
   /** Resolves when the server is in the list for the first time; rejects when it was closed before. */
   ready(): Promise<void>;
   /**
-   * Removes the server from the list. Called by `shutdown()` of the server. Always resolves. When etcd cannot
-   * be reached, the key disappears when its lease expires.
+   * Removes the server from the list. `shutdown()` of the server calls this function. Always resolves. When
+   * etcd cannot be reached, the key disappears when its lease expires.
    */
   close(): Promise<void>;
 }

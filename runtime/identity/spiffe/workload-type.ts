@@ -14,8 +14,8 @@ export interface WorkloadOptions {
    */
   id?: string;
   /**
-   * Called with a line when the agent cannot be reached and when its response cannot be used. Default: a
-   * process warning is shown.
+   * Receives a line when the agent cannot be reached and when its response cannot be used. Default: a process
+   * warning is shown.
    */
   log?: Log;
 }
