@@ -105,7 +105,7 @@ async function killed(url: string): Promise<number[]> {
   for (let round = 0; round < options.kills; ++round) {
     const { process: running, address } = await child(url);
     await called(call, address);
-    // Anywhere between two renewals.
+    // The kill comes at a random time between two renewals.
     await pause(Math.random() * ttlMs);
     const from = performance.now();
     running.kill('SIGKILL');

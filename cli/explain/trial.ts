@@ -31,7 +31,7 @@ export interface Sized {
 /** The two sides to create. */
 export interface Pair {
   readonly fabric: Fabric;
-  /** For verbs: the names of the devices. By default the first usable device is used. */
+  /** The names of the devices, for verbs. By default the first usable device is used. */
   readonly clientDevice?: string | undefined;
   readonly serverDevice?: string | undefined;
   /** The minimum security of the session between the two. */

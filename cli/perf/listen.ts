@@ -33,7 +33,7 @@ const helloMs = 10_000;
  */
 const silentMax = 64;
 
-/** Makes all peers begin a size together. If one cannot, none begins. */
+/** Makes all peers begin a size together. If one of them cannot begin, no peer begins. */
 class Together {
   #waiting: { go(): void; fail(error: Error): void }[] = [];
   #error: Error | undefined;

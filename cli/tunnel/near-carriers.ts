@@ -42,7 +42,7 @@ export class NearCarriers {
   async close(): Promise<void> {
     for (const [carrier, { channel }] of this.#carriers) {
       carrier.drain();
-      // Nothing has gone through a carrier that the other side has not accepted, and perhaps it never will.
+      // A carrier that the other side has not accepted has carried no data, and may never be accepted.
       if (!carrier.open) void channel.close();
     }
     await Promise.all([...this.#carriers.values()].map(({ over }) => over));

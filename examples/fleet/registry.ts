@@ -16,7 +16,10 @@ const ttlMs = 2_000;
 
 const withoutScheme = (name: RegistryName): string => name.slice(5);
 
-/** Replaces the list in one step: readers see either the old list or the new one. Nothing to do with etcd. */
+/**
+ * Replaces the list in one step: readers see either the old list or the new one. Does nothing for a list in
+ * etcd.
+ */
 export function publish(name: RegistryName, addresses: readonly string[]): void {
   if (!name.startsWith('file:')) return;
   const path = withoutScheme(name);

@@ -93,7 +93,7 @@ export type Hello = {
   /** The abilities of the client: bits of `feature`. */
   readonly features: number;
   readonly limits: PeerLimits;
-  /** In order of preference. */
+  /** The fabrics in order of preference. */
   readonly fabrics: readonly FabricOffer[];
   readonly identity: string;
   /** Credentials of the client, in the wire form of metadata. */
@@ -113,7 +113,7 @@ export type Welcome = {
   readonly limits: PeerLimits;
   /** The fabrics of the hello that the server can try, in order. */
   readonly fabrics: readonly string[];
-  /** Why the server cannot try the other fabrics, for error texts. */
+  /** The reasons why the server cannot try the other fabrics, for error texts. */
   readonly without?: readonly FabricReason[];
   readonly identity: string;
   /** The server's share of the binding key, as in the hello. */
@@ -205,7 +205,7 @@ export type MemoryEnd = {
   readonly reason: string;
   readonly code?: number;
 };
-/** From either side: the session ends now. */
+/** Either side sends it when the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
 /** From either side, to a side with the feature `ping`, which answers with a pong at once. */
 export type Ping = { readonly type: 'ping' };

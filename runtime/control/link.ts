@@ -110,7 +110,7 @@ export class Link {
     return this.#code;
   }
 
-  /** Why the connection has ended, or undefined while it is open. */
+  /** The reason why the connection has ended, or undefined while it is open. */
   get ended(): string | undefined {
     return this.#ended;
   }

@@ -24,7 +24,7 @@ interface AnyRequest {
    * calls `next`.
    */
   readonly metadata: Metadata;
-  /** Cancels the call. On a client it is undefined when the caller gave no signal. */
+  /** Cancels the call. On a client this property is undefined when the caller gave no signal. */
   readonly signal: AbortSignal | undefined;
   /**
    * On a client, the time limit of the whole call in ms from the start of the call, including repeated

@@ -52,7 +52,7 @@ export interface CallOptions {
    */
   into?: Lease | undefined;
   /**
-   * What happens when a response does not fit `into`. With `error` (default), the call fails with
+   * Says what happens when a response does not fit `into`. With `error` (default), the call fails with
    * RESOURCE_EXHAUSTED after its handler has run, and the error says how much memory the response needs. With
    * `lease`, the response comes with a lease of its own, and `leaseOf(response)` differs from `into`.
    */

@@ -1,9 +1,9 @@
 /**
  * Manages the memory that this side exposes to one peer. Each exposure is a region of its own in the
- * protection domain of that peer, and the peer learns its key when it opens it. Revoking an exposure takes
- * two steps, because a device that refuses a request ends the queue pair. First the peer is asked to stop,
- * and answers when its operations have completed. Then the region is closed. A peer that does not answer in
- * time loses the memory too. A link owns it, on its JS thread.
+ * protection domain of that peer, and the peer learns the region's key when it opens the exposure. Revoking
+ * an exposure takes two steps, because a device that refuses a request ends the queue pair. First the peer is
+ * asked to stop, and answers when its operations have completed. Then the region is closed. A peer that does
+ * not answer in time loses the memory too. A link owns this object and uses it on its JS thread.
  */
 
 import { Status } from '../core/errors/status.ts';

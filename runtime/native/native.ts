@@ -93,7 +93,10 @@ export interface NativeContext {
   readonly submissionsMax: number;
   /** Capabilities of the device. */
   readonly capabilities: VerbsCapabilities;
-  /** For verbs: device, port and local addresses. Two contexts with the same path reach the same peers. */
+  /**
+   * Names the device, the port and the local addresses, for verbs. Two contexts with the same path reach the
+   * same peers.
+   */
   readonly path: string;
 
   /**
@@ -193,7 +196,7 @@ export interface NativeContext {
   ): number;
 
   /**
-   * For clients: cancels a call (reason: Reason.cancelled or Reason.deadline). The call's FAILED or SETTLED
+   * Cancels a call of a client (reason: Reason.cancelled or Reason.deadline). The call's FAILED or SETTLED
    * event follows. It comes within the next batch if the call exposed no memory; otherwise it comes when the
    * peer has released the memory, or after kSettleGraceNs (10 ms). In the last case, the call slot and the
    * memory of the call are pending release until RELEASED. Where the fabric can revoke the memory, only the

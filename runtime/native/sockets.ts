@@ -25,8 +25,8 @@ export interface NativeSockets {
    */
   guardListener(name: string): boolean;
   /**
-   * For other kernels: returns a descriptor that leads to the connection `fd` through a thread. The thread
-   * passes on bytes but no descriptors. Returns a negative errno on failure.
+   * Returns a descriptor that leads to the connection `fd` through a thread, for kernels that cannot do this
+   * without a thread. The thread passes on bytes but no descriptors. Returns a negative errno on failure.
    */
   relayBytes(fd: number): number;
   /**

@@ -16,7 +16,7 @@ export interface VerbsPortDetails {
 
 export interface VerbsDetails {
   readonly name: string;
-  /** Why the device cannot be opened. Empty when it can be opened. */
+  /** The reason why the device cannot be opened, or '' when it can be opened. */
   readonly whyNot: string;
   readonly attributes: VerbsAttributes;
   /** The names of the device's device_cap_flags, without IBV_DEVICE_. */

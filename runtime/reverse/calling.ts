@@ -42,7 +42,7 @@ export class Calling implements ConnectionCalls {
   #next: Serve | undefined;
   #half: SecondHalf | undefined;
   #peer: RpcPeer | undefined;
-  /** Why no further session will be accepted, or undefined. */
+  /** The reason why no further session will be accepted, or undefined. */
   #over: string | undefined;
 
   constructor(connection: ServerConnection, owner: CallingOwner) {

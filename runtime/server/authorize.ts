@@ -15,7 +15,7 @@ import { checkWhole } from './allowed.ts';
 import type { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
 
-/** Returns whether a peer may call `package.Service/Method`. Only `true` allows it. */
+/** Returns whether a peer may call `package.Service/Method`. Only the result `true` allows the call. */
 export type AuthorizeFunction = (peer: PeerInfo, method: string) => boolean | Promise<boolean>;
 /**
  * Allowed identities by `package.Service/Method`, `package.Service/*` or `*`. Only the most specific key

@@ -49,7 +49,7 @@ export interface CallOwner {
   readonly peer: PeerInfo;
   /**
    * Runs when the deadline has passed and the handler has been aborted. It must answer the call with
-   * `reason`. Not called for calls that opened a stream.
+   * `reason`. It does not run for calls that opened a stream.
    */
   onLate(call: ServerCall, reason: RpcError): void;
 }
@@ -202,7 +202,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Sends this header and trailer in place of those that the handler has filled. Usually they are the same
+   * Sends this header and trailer in place of those that the handler has filled. Usually both are the same
    * objects.
    */
   answerWith(header: Metadata, trailer: Metadata): void {

@@ -90,11 +90,11 @@ export class ServerConnection {
    */
   ready = false;
   /**
-   * For a second session, in which this side makes the calls. Undefined when the client does not support
-   * second sessions.
+   * The session in which this side makes the calls. Undefined when the client does not support second
+   * sessions.
    */
   readonly second: SecondSession | undefined;
-  /** For remote memory. Undefined when the client does not support remote memory. */
+  /** The terms of remote memory. Undefined when the client does not support remote memory. */
   readonly terms: MemoryTerms | undefined;
   readonly #features: ConnectionFeatures;
   #calls: ConnectionCalls | undefined;

@@ -25,8 +25,8 @@ import { OutgoingSegment, type Segment } from './segment.ts';
 /** The socket, as its Line sees it. */
 export interface LineUser {
   /**
-   * Runs when bytes have arrived. Returns whether more bytes may follow. If not, the socket calls
-   * `readStart()` later.
+   * Runs when bytes have arrived. Returns whether more bytes may follow. If no more bytes may follow, the
+   * socket calls `readStart()` later.
    */
   onData(bytes: Uint8Array): boolean;
   /** Runs when the peer sends no more data. */

@@ -10,7 +10,7 @@ export const PartFlag = {
   last: 1,
   /** The part has several messages, each preceded by its length (u16). */
   packed: 2,
-  /** In a PULL: the application waits for this part. */
+  /** The application waits for this part. Only PULLs have this flag. */
   awaited: 4,
 } as const;
 

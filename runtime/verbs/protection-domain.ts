@@ -34,7 +34,7 @@ export interface QueuePairOptions {
    * completion queue.
    */
   srq?: SharedReceiveQueue;
-  /** For UD: only datagrams with this number are received. It is below 2^31. Default 0. */
+  /** A UD queue pair receives only datagrams with this number. The number is below 2^31. Default 0. */
   qkey?: number;
   /** Number of receives that may be posted. Default 128; at most `capabilities.maxQpWr`. */
   recvWrMax?: number;

@@ -93,7 +93,7 @@ export class GrpcContext implements HandlerContext {
     return this.#controller.signal;
   }
 
-  /** Why the answer is no longer needed, or undefined. */
+  /** The reason why the answer is no longer needed, or undefined. */
   get cancelled(): RpcError | undefined {
     return this.#cancelled;
   }

@@ -28,7 +28,7 @@ export interface Observer {
 
 /**
  * Returns the status of an error. An error without a status becomes INTERNAL on a server, because the client
- * gets this status. On a client it becomes UNKNOWN.
+ * gets this status. On a client such an error becomes UNKNOWN.
  */
 function statusOf(side: RpcRequest['side'], error: unknown): StatusName {
   if (error instanceof RpcError) return error.codeName;

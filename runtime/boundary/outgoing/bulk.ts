@@ -285,8 +285,8 @@ export class BulkMessages {
   }
 
   /**
-   * Submits the message. For parameters and result see submitBulk in native.ts. A submitted message is kept
-   * until `sent(token)`.
+   * Submits the message. submitBulk in native.ts describes the parameters and the result. A submitted message
+   * is kept until `sent(token)`.
    */
   submit(
     bulk: BulkMessage,

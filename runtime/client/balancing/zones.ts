@@ -9,9 +9,9 @@
  */
 import type { Candidate, Listed, Policy, Room } from './policy.ts';
 
-/** As in Envoy: a zone is complete while at least 72 % of its weight is ready. */
+/** A zone is complete while at least 72 % of its weight is ready, as in Envoy. */
 const overprovisioning = 1.4;
-/** As in Envoy: zones are ignored when a smaller share of the servers is ready. */
+/** Zones are ignored when a smaller share of the servers is ready, as in Envoy. */
 const panicShare = 0.5;
 
 /** Returns a number from 0 to 1 that decides whether a call stays in its zone. */

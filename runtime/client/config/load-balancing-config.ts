@@ -86,7 +86,7 @@ function firstKnown(config: Fields, field: string, names: readonly string[]): En
   return undefined;
 }
 
-/** What `loadBalancingConfig` says. */
+/** The result of parsing `loadBalancingConfig`. */
 export interface BalancingConfigs {
   readonly balancing: BalancingConfig | undefined;
   readonly outliers: OutlierConfig | undefined;

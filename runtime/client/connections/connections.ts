@@ -148,7 +148,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.settings = { ...this.settings, outlierDetection: { ...outlierDetection, ...settings } };
   }
 
-  /** Asks for the health of this service, unless the channel names one. False without a health check. */
+  /**
+   * Asks for the health of this service, unless the channel names one. Returns false without a health check.
+   */
   checkHealth(service: string | undefined): boolean {
     this.#health?.ask(service);
     return this.settings.healthCheck !== undefined;

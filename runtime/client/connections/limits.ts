@@ -26,26 +26,26 @@ export const verifyAfterMs = { default: 60_000, min: 0, max: 86_400_000 } as con
 export const verifyTimeoutMs = 2_000;
 /**
  * Number of consecutive errors after which one of several addresses is ejected (0 for never), and the time of
- * the first ejection. Each further ejection is 1.6 times as long. As in gRPC (A50).
+ * the first ejection. Each further ejection is 1.6 times as long. gRPC has the same rule (A50).
  */
 export const badAnswersInRow = { default: 5, min: 0, max: 1_000_000 } as const;
 export const ejectionMs = { default: 30_000, min: 1, max: 300_000 } as const;
 export const ejectionMaxMs = 300_000;
 /**
  * Interval at which success rates are compared (0 for never), and the number of answers that an address must
- * have given in an interval for its rate to count. As in gRPC (A50).
+ * have given in an interval for its rate to count, as in gRPC (A50).
  */
 export const outlierIntervalMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
 export const outlierAnswers = { default: 100, min: 1, max: 1_000_000 } as const;
 /**
  * Number of addresses whose rates must count before any address is ejected, and the number of standard
- * deviations below the mean at which an address is ejected. As in gRPC (A50).
+ * deviations below the mean at which an address is ejected, as in gRPC (A50).
  */
 export const outlierHostsMin = 5;
 export const outlierStdevs = 1.9;
 /**
  * Share of the connected addresses that may be ejected at the same time. One address may always be ejected
- * while another one is left. As in gRPC (A50).
+ * while another one is left. gRPC has the same rule (A50).
  */
 export const ejectedShareMax = 0.1;
 /** How often a connection tries better fabrics, 0 for never. Each try is an attempt to connect. */

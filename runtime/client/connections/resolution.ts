@@ -35,7 +35,7 @@ export interface ResolutionOwner {
 
 export class Resolution {
   state: 'idle' | 'connecting' | 'failing' = 'idle';
-  /** Why the last attempt failed. */
+  /** The reason why the last attempt failed. */
   error: RpcError | undefined;
   /** True when the last attempt has failed, so that the known addresses come from an earlier attempt. */
   stale = false;

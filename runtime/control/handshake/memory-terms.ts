@@ -42,7 +42,7 @@ export class MemoryTerms {
     return (terms.features & feature.memory) === 0 ? undefined : new MemoryTerms(terms);
   }
 
-  /** Why this session cannot have remote memory, or '' when it can. */
+  /** The reason why this session cannot have remote memory, or '' when it can. */
   get whyNot(): string {
     const { cipher, fabric } = this.#terms;
     if (cipher !== undefined)

@@ -142,7 +142,8 @@ export class ServerHandshake {
   readonly #side: LocalSide;
   readonly #owner: HandshakeOwner;
   /**
-   * Why fabrics were not chosen. `#reasons` is for the log, and `#told` is the reduced form for the client.
+   * The reasons why fabrics were not chosen. `#reasons` is for the log, and `#told` is the reduced form for
+   * the client.
    */
   readonly #reasons: FabricReasons;
   readonly #told: FabricReasons;

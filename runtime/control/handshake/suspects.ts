@@ -15,7 +15,7 @@ export const suspectRanks = 6;
 
 interface Suspect {
   count: number;
-  /** When the entry is deleted. */
+  /** The time at which the entry is deleted. */
   endMs: number;
   /** The time at which the address was told to retry, or 0 when it was not told to retry. */
   retryAtMs: number;

@@ -148,7 +148,7 @@ export class MessageLimit extends RpcError {
   }
 }
 
-/** For a request that cannot be encoded. */
+/** Returns the error for a request that cannot be encoded. */
 export function requestFault(method: string, cause: unknown, processed: Processed = 'no'): RpcError {
   if (MessageLimit.is(cause)) return cause;
   const text = `${method}: the request cannot be sent: ${textOf(cause)}`;

@@ -66,7 +66,7 @@ export function abortCode(error: unknown): StatusCode | undefined {
 
 export class RpcError extends Error {
   readonly code: StatusCode;
-  /** For example `NOT_FOUND`. */
+  /** The name of `code`, for example `NOT_FOUND`. */
   readonly codeName: StatusName;
   /** The message without the code name in front. */
   readonly rawMessage: string;

@@ -11,7 +11,7 @@ import type { StreamTable } from './stream-table.ts';
 export interface PushesOwner {
   /** Runs when the client has broken the protocol. */
   fault(why: string): void;
-  /** Why the stream was cancelled, or undefined. */
+  /** The reason why the stream was cancelled, or undefined. */
   readonly cancelled: unknown;
 }
 

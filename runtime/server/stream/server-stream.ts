@@ -46,7 +46,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   /** True when the handler has thrown. The error is sent after the messages that came before it. */
   #failed = false;
   #error: unknown;
-  /** Why the stream was cancelled. */
+  /** The reason why the stream was cancelled. */
   #cancelled: RpcError | undefined;
   #over = false;
   /**
