@@ -1,6 +1,6 @@
 /**
- * The goals of the benchmark, as ratios within one run wherever two peers can be compared. It is used by the
- * report.
+ * The goals of the benchmark, as ratios within one run wherever two peers can be compared. The report uses
+ * this file.
  */
 import {
   besideAtMost,

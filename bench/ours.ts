@@ -1,7 +1,7 @@
 /**
  * rdma-rpc as the benchmark measures it. It uses the public API and generated code, with a deadline on every
  * call. Large requests are sent from registered memory, and large answers are received into leases that are
- * reused. It is used by both processes.
+ * reused. Both processes use this file.
  */
 import { join } from 'node:path';
 import {

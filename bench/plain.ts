@@ -1,7 +1,7 @@
 /**
  * rdma-rpc as a program written by the quick start of README.md uses it. It sets no option except the
  * deadline of each call, uses buffers of its own, and returns no memory. For comparison, bench/ours.ts does
- * everything that the guide recommends for memory. It is used by both processes.
+ * everything that the guide recommends for memory. Both processes use this file.
  */
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { BenchDefinition } from './gen/bench.rdma.ts';

@@ -35,8 +35,8 @@ const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 }
 const restWindow: Window = { warmupMs: 500, measureMs: 1500, restMs: 15_000 };
 const quickRestWindow: Window = { warmupMs: 200, measureMs: 200, restMs: 500 };
 /**
- * The first load of a process runs interpreted code, so it runs for this time, in milliseconds, before it
- * counts.
+ * The first load of a process runs interpreted code. Therefore its first milliseconds, which this constant
+ * counts, are not measured.
  */
 const compileMs = 1000;
 const quickCompileMs = 250;

@@ -44,7 +44,9 @@ export interface Scenario {
   plain: boolean;
   /** Whether the scenario is only for `stepPeers`, as a step between the rows that all peers run. */
   step: boolean;
-  /** 'event': neither side spins. It has no effect on the peers on sockets, which always sleep. */
+  /**
+   * With 'event' neither side spins. The setting has no effect on the peers on sockets, which always sleep.
+   */
   polling: 'adaptive' | 'event';
   /**
    * Whether both processes share one CPU. Otherwise each process has CPUs of its own (bench/placement.ts).

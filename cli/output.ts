@@ -1,7 +1,7 @@
 /**
  * Makes text of other parties safe to print, and handles output that cannot be written. When standard output
  * is closed or full, the command ends, because it could only print. An error about one of the user's files
- * has the name of that file. It is called by the commands.
+ * has the name of that file. The commands call these functions.
  */
 import { writeFileSync } from 'node:fs';
 

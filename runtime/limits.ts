@@ -102,8 +102,8 @@ export const handshakeStallMs = 500;
  */
 export const handshakeYieldMs = 250;
 /**
- * The first is the time for which an address ranks behind others after a failed handshake. The second is the
- * number of such addresses that a server remembers.
+ * The first is the time for which an address ranks behind other addresses after a failed handshake. The
+ * second is the number of such addresses that a server remembers.
  */
 export const suspectMs = 60_000;
 export const suspectsMax = 32_768;
@@ -145,8 +145,8 @@ export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
  */
 export const sessions = { default: 1024, min: 1, max: 16_384 } as const;
 /**
- * Connections of one network address. The limit makes sure that one faulty client leaves room for others. A
- * client process needs one connection.
+ * Connections of one network address. The limit makes sure that one faulty client leaves room for other
+ * clients. A client process needs one connection.
  */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
 /**

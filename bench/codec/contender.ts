@@ -1,6 +1,6 @@
 /**
- * A process with one codec. It runs slices of work on request, and answers with their cost. It is started by
- * speed.ts.
+ * A process with one codec. It runs slices of work on request, and answers with their cost. speed.ts starts
+ * this program.
  */
 import { type Candidate, type CodecName, candidateMaker, type Direction } from './candidates.ts';
 import { cases } from './values.ts';

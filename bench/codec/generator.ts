@@ -164,8 +164,8 @@ function compile({ peer, declarations }: Pick<Candidate, 'peer' | 'declarations'
 }
 
 /**
- * Returns the milliseconds of each candidate that could run, in interleaved rounds. The reasons for the
- * others are printed.
+ * Returns the milliseconds of each candidate that could run, in interleaved rounds. The reasons why other
+ * candidates could not run are printed.
  */
 function interleaved<T extends { readonly what: string }>(
   all: readonly T[],

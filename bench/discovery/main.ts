@@ -54,7 +54,7 @@ function callerOf(resolver: Resolver) {
 
 /**
  * Waits until calls go to `address`. It has no pauses of its own, because the benchmark would otherwise
- * measure those.
+ * measure the pauses.
  */
 async function called(call: () => Promise<{ id?: number }>, address: string): Promise<void> {
   while ((await call()).id !== portOf(address)) await pause(0);

@@ -6,8 +6,8 @@
 export interface ExtrasRow {
   readonly name: string;
   /**
-   * The number of parts (as named by the row) in a call. The call's extra cost is divided by it. It is 0 when
-   * the call is compared as a whole.
+   * The number of parts (as named by the row) in a call. The call's extra cost is divided by this number,
+   * which is 0 when the call is compared as a whole.
    */
   readonly each: number;
   readonly inFlight: number;

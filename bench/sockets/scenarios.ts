@@ -2,7 +2,10 @@
 
 export interface SocketScenario {
   readonly name: string;
-  /** `write`: one way, as fast as it is accepted; `ping`: back and forth; `http`: requests of node:http. */
+  /**
+   * `write` sends in one direction, as fast as the data is accepted. `ping` sends back and forth. `http`
+   * makes requests of node:http.
+   */
   readonly kind: 'write' | 'ping' | 'http';
   /** Bytes of each write, or of the body of each answer. */
   readonly bytes: number;

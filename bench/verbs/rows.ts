@@ -9,7 +9,7 @@ export interface Row {
   unit: 'us' | 'MiB/s';
   /**
    * Whether this is another figure of the run that produced the scenario's first row. A ratio of the two
-   * would be meaningless.
+   * figures would be meaningless.
    */
   sameRun: boolean;
   /** Null when the row did not run. */

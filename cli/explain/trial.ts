@@ -1,7 +1,7 @@
 /**
  * Makes real calls of given sizes. A server and a client in this process, each with its own context, make the
  * calls on the requested fabric. The operations of both sides are read from their counters, so the result
- * shows the runtime's decisions rather than a copy of its rules. It is used by `rdma-rpc explain`.
+ * shows the runtime's decisions rather than a copy of its rules. `rdma-rpc explain` uses this file.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';

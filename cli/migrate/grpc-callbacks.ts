@@ -1,6 +1,6 @@
 /**
- * Converts callbacks whose first parameter is an error into the functions of a promise's `then`. It is used
- * by the rules of grpc-js for calls of clients and servers.
+ * Converts callbacks whose first parameter is an error into the functions of a promise's `then`. The rules of
+ * grpc-js use this file for calls of clients and servers.
  */
 import {
   type ArrowFunction,

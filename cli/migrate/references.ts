@@ -1,6 +1,6 @@
 /**
- * Finds the imports of a file, and the uses of each imported name. It is used by file-change.ts and the
- * rules.
+ * Finds the imports of a file, and the uses of each imported name. file-change.ts and the rules use this
+ * file.
  */
 import {
   type EntityName,

@@ -66,7 +66,7 @@ export class Control {
     return message;
   }
 
-  /** Returns the next message, but leaves it as the next one. A `timeoutMs` of 0 means no time limit. */
+  /** Returns the next message without removing it. A `timeoutMs` of 0 means no time limit. */
   async peek(kind: string, timeoutMs: number): Promise<Message> {
     let late: NodeJS.Timeout | undefined;
     if (timeoutMs > 0)

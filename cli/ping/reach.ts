@@ -1,5 +1,5 @@
 /**
- * Opens one connection to a server as a channel does, and measures each step. It is used by `rdma-rpc ping`,
+ * Opens one connection to a server as a channel does, and measures each step. `rdma-rpc ping` uses this file,
  * once or many times.
  */
 import { lookup } from 'node:dns/promises';

@@ -1,6 +1,6 @@
 /**
- * The steps of reaching a server, in their order, and the timeline that measures them. It is used by
- * `rdma-rpc ping`.
+ * The steps of reaching a server, in their order, and the timeline that measures them. `rdma-rpc ping` uses
+ * this file.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import type { FabricReason } from '../../runtime/control/frames.ts';

@@ -134,7 +134,7 @@ function contextView(
 
 /**
  * Each context is compared separately, so that the counts of a closed context are not subtracted from those
- * of the others.
+ * of other contexts.
  */
 function ratesOf(pairs: readonly Paired[], seconds: number): Sums {
   const rates: Sums = {};

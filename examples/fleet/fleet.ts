@@ -1,4 +1,6 @@
-/** The servers of the fleet, their registry and their gateway, as processes that this one starts and ends. */
+/**
+ * The servers of the fleet, their registry and their gateway, as processes that this process starts and ends.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent } from 'node:http';

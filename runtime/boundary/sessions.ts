@@ -1,6 +1,6 @@
 /**
  * The sessions of one context: creates them, connects them over the fabric, and finds them by number for the
- * dispatch of events. A FabricContext owns it, on its JS thread.
+ * dispatch of events. A FabricContext owns this object and uses it on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -174,8 +174,8 @@ export class Sessions {
   }
 
   /**
-   * Ends a session. Its calls fail first, then `onDown` follows. It flushes the staged submissions first, so
-   * that native code knows every call.
+   * Ends a session. First the staged submissions are flushed, so that native code knows every call. Then the
+   * session's calls fail, and `onDown` follows.
    */
   close(session: number, reason: string): void {
     this.#outgoing.flush();

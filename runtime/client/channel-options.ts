@@ -67,7 +67,7 @@ export interface ChannelOptions extends FabricOptions {
    * of this zone are ready. Default: none, so that zones do not matter.
    */
   zone?: string;
-  /** Uses only some of the servers; most other clients use different ones. Default: all. */
+  /** Uses only some of the servers; most other clients use different servers. Default: all. */
   subset?: Subset;
   /**
    * Number of connections to each address, for servers whose worker threads share an address. A call takes
@@ -111,8 +111,8 @@ export interface ChannelOptions extends FabricOptions {
    */
   interceptors?: readonly Interceptor[];
   /**
-   * Receives one line per connection, which names the chosen fabric and the reasons against the others.
-   * Default: a process warning is shown when a fabric was skipped.
+   * Receives one line per connection, which names the chosen fabric and the reasons against the other
+   * fabrics. Default: a process warning is shown when a fabric was skipped.
    */
   log?: Log;
 }

@@ -1,7 +1,7 @@
 /**
- * A channel: connections to a service at one or several addresses. It connects when the first call needs it,
- * keeps a connection to each address, and distributes calls over them. The path of each call begins here. The
- * code for one address is in runtime/client/connections.
+ * A channel: connections to a service at one or several addresses. It connects when the first call needs a
+ * connection, keeps a connection to each address, and distributes calls over them. The path of each call
+ * begins here. The code for one address is in runtime/client/connections.
  */
 import { EventEmitter } from 'node:events';
 import { peekContext } from '../boundary/contexts.ts';
@@ -344,7 +344,7 @@ export class ClientChannel
     queueMicrotask(() => this.#tellState(state, error));
   }
 
-  /** An error of one listener becomes a warning, and the others are still called. */
+  /** An error of one listener becomes a warning, and the other listeners are still called. */
   #tellState(state: ChannelState, error: RpcError | undefined): void {
     for (const listener of this.rawListeners('state'))
       guardedInRoot("a listener of channel.on('state')", () => listener.call(this, state, error));

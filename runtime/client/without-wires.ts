@@ -5,7 +5,10 @@
 import type { LocalSide } from '../control/handshake/session-setup.ts';
 import { type FabricName, fabricRow } from '../fabrics.ts';
 
-/** Returns `side` without the fabrics that leave the host, because others could read the calls on these. */
+/**
+ * Returns `side` without the fabrics that leave the host, because third parties could read the calls on those
+ * fabrics.
+ */
 export function withoutWires(side: LocalSide): LocalSide {
   const reason =
     'credentials of calls are not sent over it, since others may read them (credentials.unsealed)';

@@ -1,7 +1,7 @@
 /**
  * Lays typed arrays over `bytes`, and returns bytes of typed arrays, without a copy. Elements have the byte
- * order of the host. It is little-endian on all supported systems, as are tensors on the wire. It has the
- * functions of `rdma-rpc/tensor`, and those that generated code calls for fields with the option
+ * order of the host, which is little-endian on all supported systems, as on the wire. This file has the
+ * functions of `rdma-rpc/tensor`, and the functions that generated code calls for fields with the option
  * rdma_rpc.typed_array, on the thread of the call.
  */
 import { mismatch } from './error.ts';

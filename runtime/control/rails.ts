@@ -56,7 +56,7 @@ export function railsOf(
 
 /**
  * Returns the rails, with the likely ones first: the rails whose network has one of these GIDs, then the rail
- * with the address of this end of the sideband connection, then the others in the order of the devices.
+ * with the address of this end of the sideband connection, then the other rails in the order of the devices.
  */
 export function towards(
   rails: readonly Rail[],
@@ -96,7 +96,7 @@ export function namedGids(side: LocalSide, fabrics: readonly FabricName[]): Uint
 }
 
 /**
- * Returns `side` once for each device that may reach a peer with these GIDs, with the likely ones first. The
+ * Returns `side` once for each device that may reach a peer with these GIDs. Likely devices come first. The
  * first one is `side` itself where that device is the usual choice, so that sessions share its context.
  */
 export function sidesTowards(

@@ -1,8 +1,8 @@
 /**
  * Interceptors are functions around calls. They have the same form for clients and servers. This file has the
  * types of interceptors, and combines several interceptors into one function. A client combines its
- * interceptors when it is made, a server when a service is added. Calls without interceptors do not use this
- * file.
+ * interceptors when the client is made; a server combines them when a service is added. Calls without
+ * interceptors do not use this file.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { ContextValues } from './context-values.ts';

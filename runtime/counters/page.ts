@@ -8,7 +8,7 @@ import { type SecurityLevel, securityLevels } from '../security-levels.ts';
 
 /** The calls of a method, counted on one side. Times are measured on this side. */
 export interface MethodCounters {
-  /** `package.Service/Method`, or its id when the page has no name for it. */
+  /** `package.Service/Method`, or the method's id when the page has no name for the method. */
   readonly name: string;
   readonly side: 'client' | 'server';
   readonly calls: number;

@@ -6,7 +6,7 @@
 interface Block {
   readonly bytes: number;
   references: number;
-  /** The buffer while this side needs it, even if the application has it, too. */
+  /** The buffer, as long as this side needs it. The application may have the buffer, too. */
   held: ArrayBuffer | undefined;
   /** The reference to a buffer that the application has. It ends with the last view of the buffer. */
   lent: WeakRef<ArrayBuffer> | undefined;

@@ -206,8 +206,9 @@ export class Exposures {
 
   /**
    * Throws for memory that cannot be taken from a peer. On shared memory the CPU of the peer writes the bytes
-   * itself. A peer may be stopped in the middle of a write and not finish it in time. When it continues, it
-   * writes on, unless the pages were replaced. Pages can be replaced only in memory of the device.
+   * itself. A peer may be stopped in the middle of a write and not finish it in time. When the peer
+   * continues, it writes on, unless the pages were replaced. Pages can be replaced only in memory of the
+   * device.
    */
   #checkPages(buffer: Registrable): void {
     const memory = ArrayBuffer.isView(buffer) ? buffer.buffer : buffer;

@@ -173,7 +173,7 @@ export interface NativeContext {
    * reference JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes, and
    * is -1 without metadata. `replyBuffer` is the arena block that the response is to be received in, or 0;
    * the caller keeps its reference. `use` is the use of the arena block (Use) when the segments have to be
-   * copied into one. `flags` are submitAligned and submitReplyBufferOnly.
+   * copied into one block. `flags` are submitAligned and submitReplyBufferOnly.
    *
    * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use, which
    * is before or at the end of the call. For a call that is pending release, the SENT event comes with the

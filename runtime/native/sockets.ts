@@ -35,8 +35,9 @@ export interface NativeSockets {
    */
   dialUnix(path: string, relayed: boolean): number;
   /**
-   * Locks a file, which is created unless a process that has ended has left it behind. Throws with the `code`
-   * EWOULDBLOCK when another process holds the lock, and with EEXIST when the file is not a lock file.
+   * Locks a file. The file is created unless it already exists because an earlier process has left it behind.
+   * Throws with the `code` EWOULDBLOCK when another process holds the lock, and with EEXIST when the file is
+   * not a lock file.
    */
   lockFile(path: string, text: string): FileLock;
   /** Removes the file and releases the lock. The lock is also released when the process ends. */

@@ -16,7 +16,7 @@ export interface SocketOptions {
   /** Reads into a buffer of the application instead of emitting `data`. */
   onread?: OnRead;
   /**
-   * Declares that written buffers are never changed, so that large ones do not have to be copied. Default
+   * Declares that written buffers are never changed, so that large buffers do not have to be copied. Default
    * false, so that a buffer may be reused after the callback of its write was called.
    */
   writesStay?: boolean;

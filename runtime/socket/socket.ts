@@ -66,7 +66,7 @@ export class Socket extends Duplex {
   readonly #place: Place | undefined;
   #line: Line | undefined;
   #ends: SocketEnds = noEnds;
-  /** Number of bytes of all writes that the Duplex has passed on, including the current one. */
+  /** Number of bytes of all writes that the Duplex has passed on, including the current write. */
   #dispatched = 0;
   #underWay = 0;
   /** The write that was made before the connection was made. */

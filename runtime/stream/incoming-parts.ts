@@ -1,6 +1,7 @@
 /**
- * Decodes parts on arrival: part header, metadata and messages. The streams of a session own it, on its JS
- * thread. Its results belong to the caller and never refer to the receive slab.
+ * Decodes parts on arrival: part header, metadata and messages. The streams of a session own this object and
+ * use it on the JS thread of the session. Its results belong to the caller and never refer to the receive
+ * slab.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';

@@ -83,7 +83,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #started = false;
   /** True when the part with the flag `last` has been opened. */
   #sawLast = false;
-  /** True when the received parts are the last ones. */
+  /** True when no part follows the received parts. */
   #closed = false;
   #ended = false;
   /** True when the application has stopped reading. Messages are then dropped on arrival. */

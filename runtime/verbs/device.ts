@@ -179,8 +179,8 @@ class OpenDevice extends Resource implements Device, DeviceParts {
 /**
  * Opens a device by its name: `sim` (queue pairs of this thread, simulated), `shm` (processes of this user on
  * this host), `tcp` (any two hosts), or an RDMA device such as `mlx5_0` (`listDevices()` returns their
- * names). The first three are RDMA devices made of software. They behave like the others. Throws the reason
- * when the device cannot be opened. See ibv_open_device(3).
+ * names). The first three are RDMA devices made of software. They behave like other RDMA devices. Throws the
+ * reason when the device cannot be opened. See ibv_open_device(3).
  */
 export function openDevice(name: SoftwareDevice | (string & {}), options: OpenOptions = {}): Device {
   if (typeof name !== 'string' || name === '')

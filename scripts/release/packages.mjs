@@ -77,7 +77,7 @@ function usedImports(imports, folder, files) {
 
 /**
  * Returns the folders of vendored code that these imports name. Each folder is copied as a whole, because a
- * file in it may read another one.
+ * file in it may read another file.
  */
 const vendored = (imports) =>
   Object.values(imports).flatMap((target) =>

@@ -1,6 +1,6 @@
 /**
  * The head of a .proto: syntax or edition, package, imports and features of the file. Together with it,
- * printed declarations can be pasted into a file. It is used by `rdma-rpc describe`.
+ * printed declarations can be pasted into a file. `rdma-rpc describe` uses this file.
  */
 import { type DescFile, Edition, FileDescriptorProtoSchema, type FileRegistry, toJson } from '#protobuf';
 import type { Declared } from './registry.ts';

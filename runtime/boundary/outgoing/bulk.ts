@@ -54,7 +54,7 @@ export class BulkMessages {
    * getters may make a call itself.
    */
   #inScratch: BulkMessage | undefined;
-  /** Null while it encodes a message, because a getter of that message may make a call itself. */
+  /** Null while this writer encodes a message, because a getter of that message may make a call itself. */
   #writer: Writer | null = new Writer();
   /** Null while a message is being laid out, for the same reason. */
   #layout: AlignedLayout | null = new AlignedLayout();

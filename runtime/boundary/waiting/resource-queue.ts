@@ -164,8 +164,8 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   };
 
   /**
-   * Returns whether the entry is the first. When the first entry leaves, the others must be tried, because
-   * they may need less memory than it did.
+   * Returns whether the entry is the first. When the first entry leaves, the other entries must be tried,
+   * because they may need less memory than the first entry.
    */
   #isFirst(waiting: Waiting<Entry>): boolean {
     const [first] = this.#waiting.values();

@@ -36,7 +36,7 @@ export class CallGuard implements Abortable {
    * process alive, so that a call with a time limit always settles.
    */
   #timer: NodeJS.Timeout | undefined;
-  /** Rejects the promise for which the caller waits, or the last one if the caller does not wait. */
+  /** Rejects the promise for which the caller waits, or the last promise if the caller does not wait. */
   #reject: ((error: unknown) => void) | undefined;
   /** The Reason why the call has ended, or 0 before its end. */
   #reason = 0;

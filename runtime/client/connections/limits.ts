@@ -1,6 +1,6 @@
 /**
- * Limits of a channel's connections, each with its reason (runtime/limits.ts has the central ones). Defaults
- * and ranges of the options are taken from here.
+ * Limits of a channel's connections, each with its reason (runtime/limits.ts has the central limits).
+ * Defaults and ranges of the options are taken from here.
  */
 
 /**
@@ -117,7 +117,7 @@ export const dnsTries = 2;
 /**
  * Settings of weighted round robin by load reports, as in gRPC (A58). The first is the time for which reports
  * must have come before they are used. The second is the time without a report after which they are no longer
- * used. The others are the interval at which weights are computed, and how much the share of failed calls
+ * used. The other two are the interval at which weights are computed, and how much the share of failed calls
  * adds to the utilization.
  */
 export const loadBlackoutMs = { default: 10_000, min: 0, max: 86_400_000 } as const;

@@ -64,7 +64,7 @@ export interface OutlierSettings {
   readonly outlierDetection: Pick<Required<OutlierDetection>, 'intervalMs' | 'answersMin'>;
 }
 
-/** Its settings may change. */
+/** The owner of the outlier detection. The settings may change. */
 export interface OutlierOwner {
   readonly settings: OutlierSettings;
 }

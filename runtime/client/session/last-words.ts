@@ -68,7 +68,7 @@ export class LastWords {
 
   /**
    * Calls a function and reports its error, as FabricContext does with events. An error of this library in
-   * one function must not affect the others.
+   * one function must not affect the other functions.
    */
   #run(then: () => void): void {
     try {

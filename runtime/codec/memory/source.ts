@@ -17,8 +17,8 @@ export class Source {
   bytes: Uint8Array = nothing;
   private fixed: DataView | undefined;
   /**
-   * `bytes` values of at least this length become views of the memory; shorter ones are copied. Infinity (the
-   * default) always copies.
+   * `bytes` values of at least this length become views of the memory; shorter values are copied. Infinity
+   * (the default) always copies.
    */
   leaseBytes = Number.POSITIVE_INFINITY;
   /**

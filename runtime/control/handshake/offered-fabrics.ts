@@ -1,6 +1,6 @@
 /**
  * Determines which fabrics a server can try with a client, from the hello and the connection, and why it
- * cannot try the others. server-handshake.ts uses this file.
+ * cannot try the other fabrics. server-handshake.ts uses this file.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';
 import type { FabricOffer, FabricReason, Hello } from '../frames.ts';
@@ -41,7 +41,8 @@ function notOffered(name: FabricName, refusals: HandoffRefusals): string {
 }
 
 /**
- * Returns the fabrics that the client offers and this side can try, and records the reasons for the others.
+ * Returns the fabrics that the client offers and this side can try, and records why it cannot try the other
+ * fabrics.
  */
 export function common(
   side: LocalSide,

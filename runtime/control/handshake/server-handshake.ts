@@ -225,7 +225,7 @@ export class ServerHandshake {
     const gids = namedGids(side, fabrics);
     const welcome: Welcome = {
       type: 'welcome',
-      // A common version exists, because the link refuses a hello without one.
+      // A common version exists, because the link refuses a hello without a common version.
       version: commonVersion(hello)!,
       features: ownFeatures | offer.features,
       limits,

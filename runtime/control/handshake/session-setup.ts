@@ -25,8 +25,8 @@ export interface LocalSide {
   /** `client` when this side makes the calls, `server` when the peer makes the calls. */
   readonly role: 'client' | 'server';
   /**
-   * Whether this side's queue pairs are the active ones, which start the connection. Default: true for a
-   * client.
+   * Whether this side's queue pairs are active, which means that they start the connection. Default: true for
+   * a client.
    */
   readonly active?: boolean;
   readonly inflightMax: number;

@@ -1,9 +1,9 @@
 /**
  * Counts, for each address, how many handshakes have recently failed or were retried before the retry-after
- * time. During overload, handshakes from addresses with higher counts wait behind the others. A new client is
- * therefore accepted even while thousands of unauthenticated peers retry again and again. No address is
- * refused because of its count, and a successful handshake resets the count. A server's Handshakes owns this
- * object, on the JS thread of the server.
+ * time. During overload, handshakes from addresses with higher counts wait behind all other handshakes. A new
+ * client is therefore accepted even while thousands of unauthenticated peers retry again and again. No
+ * address is refused because of its count, and a successful handshake resets the count. A server's Handshakes
+ * owns this object, on the JS thread of the server.
  */
 import { clockMs } from '../../clock.ts';
 import { suspectMs, suspectsMax } from '../../limits.ts';

@@ -1,9 +1,9 @@
 /**
  * Counts the connections of each network address that are not admitted yet. They are counted separately from
  * sessions, so that unauthenticated peers do not use up the sessions of an address that they share with
- * clients. When an address has more than `sessionsPerPeerMax` such connections, the oldest is closed.
- * Admitted connections are never closed for new ones (server/peer-counts.ts). A server's Handshakes owns this
- * object, on the JS thread of the server.
+ * clients. When an address has more than `sessionsPerPeerMax` such connections, the oldest connection is
+ * closed. Admitted connections are never closed for new connections (server/peer-counts.ts). A server's
+ * Handshakes owns this object, on the JS thread of the server.
  */
 import { handshakeGraceMs, handshakeWaitMs } from '../../limits.ts';
 import { Silent } from './silent.ts';

@@ -30,8 +30,8 @@ export function descriptorOf(duplex: Duplex): number | undefined {
 }
 
 /**
- * For each kind of dialling (fabrics.ts): why the client of a connection cannot use fabrics that dial in this
- * way, or '' when it can use them.
+ * For each kind of dialling (fabrics.ts), the reason why the client of a connection cannot use fabrics that
+ * dial in this way, or '' when it can use them.
  */
 export type HandoffRefusals = Readonly<Record<FabricRow['dials'], string>>;
 

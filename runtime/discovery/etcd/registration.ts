@@ -202,7 +202,7 @@ class EtcdRegistration implements Registration {
   }
 
   /**
-   * Renews the lease. Writes the key if it was not written yet or another program has deleted it.
+   * Renews the lease. Writes the key if the key was not written yet, or if another program has deleted it.
    */
   async #renew(id: bigint, signal: AbortSignal): Promise<void> {
     await this.#client.with(signal, async ({ lease, kv }, options) => {
