@@ -11,7 +11,10 @@ export interface SocketScenario {
   readonly bytes: number;
   /** Over a unix socket, which means shared memory for our sockets; or over TCP on loopback. */
   readonly network: 'unix' | 'tcp';
-  /** How ours waits. With `event`, both sides sleep while they wait, and both processes share a CPU. */
+  /**
+   * The way in which our library waits. With `event`, both sides sleep while they wait, and both processes
+   * share a CPU.
+   */
   readonly polling: 'adaptive' | 'busy' | 'event';
 }
 

@@ -16,7 +16,7 @@ export interface Peer {
 export interface Scenario {
   name: string;
   unit: 'us' | 'MiB/s';
-  /** How often a round runs the scenario, because short measurements vary more. */
+  /** The number of times that a round runs the scenario, because short measurements vary more. */
   turns: number;
   /** The peers, of which the first is ours. */
   peers: readonly Peer[];

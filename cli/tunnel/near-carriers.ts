@@ -16,7 +16,7 @@ export class NearCarriers {
   readonly #open: () => Channel;
   readonly #counts: RelayCounts;
   readonly #report: Report;
-  /** Each carrier with what `close()` needs of it. */
+  /** Each carrier with the objects that `close()` needs. */
   readonly #carriers = new Map<Carrier, { readonly channel: Channel; readonly over: Promise<void> }>();
   #current: Carrier | undefined;
   /** The channel for the first carrier. */

@@ -51,16 +51,17 @@ export interface ChannelOptions extends FabricOptions {
   /** Conditions under which one of several addresses is not used for a while because of bad answers. */
   outlierDetection?: OutlierDetection;
   /**
-   * How several addresses are used. `least-request` connects to all addresses, draws two at random, and takes
-   * the one with fewer calls in flight. `round-robin` takes the addresses in turn. `consistent-hash` sends
-   * calls with the same value of a metadata key to the same server. All three by the weights of the
-   * addresses. `weighted-round-robin` takes the addresses in turn, by weights from the servers' load reports.
-   * `pick-first` connects to the first address in the list that can be reached. Default `least-request`.
+   * The way in which several addresses are used. `least-request` connects to all addresses, draws two at
+   * random, and takes the one with fewer calls in flight. `round-robin` takes the addresses in turn.
+   * `consistent-hash` sends calls with the same value of a metadata key to the same server. All three by the
+   * weights of the addresses. `weighted-round-robin` takes the addresses in turn, by weights from the
+   * servers' load reports. `pick-first` connects to the first address in the list that can be reached.
+   * Default `least-request`.
    */
   loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash' | 'weighted-round-robin';
   /** The metadata key of `consistent-hash`, and the bound of the load. */
   consistentHash?: ConsistentHash;
-  /** How the reports of servers become weights with `weighted-round-robin`. */
+  /** The way in which the reports of servers become weights with `weighted-round-robin`. */
   loadReports?: LoadReports;
   /**
    * Zone of this client. Servers of the same zone are preferred. Calls go to other zones when too few servers

@@ -131,7 +131,7 @@ export interface MethodOptions {
   readonly custom?: CustomOptions;
 }
 
-/** How a method's messages are encoded, and the id that identifies this encoding. */
+/** The encoding of a method's messages, and the id that identifies this encoding. */
 export interface MethodForm<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
   /**
    * 32-bit FNV-1a hash, unsigned and at least 256: of `fullName` for protobuf, of `fullName` and `+msgpack`

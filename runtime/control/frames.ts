@@ -31,8 +31,8 @@ export const feature = {
   /** Accepts messages in the aligned layout. */
   aligned: 4,
   /**
-   * Proves that the queue pairs of `attach` and `attached` belong to the sender. Set only by a side that has
-   * a key for the proof.
+   * Proves that the queue pairs of `attach` and `attached` belong to the sender. Only a side that has a key
+   * for the proof sets this bit.
    */
   bound: 8,
   /** Accepts messages in segments. */

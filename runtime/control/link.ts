@@ -61,7 +61,7 @@ export function decodeFrame(body: Uint8Array): Frame | string {
 export class Link {
   /** The connection. After the TLS handshake it is the TLS socket. */
   duplex: Duplex;
-  /** Receives unsolicited frames. Set after the handshake. */
+  /** Receives unsolicited frames. Is set after the handshake. */
   onFrame: ((frame: Frame) => void) | undefined;
   /** Runs once, with the reason why the connection has ended. */
   onEnd: ((reason: string) => void) | undefined;
@@ -121,8 +121,8 @@ export class Link {
   }
 
   /**
-   * How long this side has waited for the peer, in milliseconds per round trip that the peer's step needs. 0
-   * while the peer waits for this side.
+   * The time for which this side has waited for the peer, in milliseconds per round trip that the peer's step
+   * needs. 0 while the peer waits for this side.
    */
   get awaitedMs(): number {
     const awaits = this.#securing || this.#waiter !== undefined;

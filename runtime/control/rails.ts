@@ -24,7 +24,7 @@ const usualPrefix = 64;
 /** One address of a device. */
 export interface Rail {
   readonly device: string;
-  /** As text, in the form of the option `address`. */
+  /** The address as text, in the form of the option `address`. */
   readonly address: string;
   readonly gid: Uint8Array;
   /** Number of bits of the GID that name its network. Undefined when it is not known. */

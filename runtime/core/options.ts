@@ -15,7 +15,7 @@ export interface Range {
   readonly max: number;
 }
 
-/** How each option is checked, by name. */
+/** The check of each option, by its name. */
 export type OptionRule =
   /** `hint` explains how to write such a number. The error text shows it behind the range. */
   | { readonly kind: 'integer'; readonly range: Range; readonly hint?: string }

@@ -88,7 +88,7 @@ function kindOf(error: unknown): string {
 
 /** Errors of one method since the last summary. */
 class Errors {
-  /** How often each kind of error has occurred since it was last shown. */
+  /** The number of errors of each kind since that kind was last shown. */
   readonly again = new Map<string, number>();
   /** Number of errors whose kinds could not be recorded because the table was full. */
   others = 0;

@@ -293,9 +293,9 @@ export interface NativeModule extends NativeSockets {
   createContext(options: NativeOptions): NativeContext;
   /**
    * Reports the RDMA devices with their ports. It also tries to use them, which takes some milliseconds for
-   * each device. As a test, registers `neededBytes` on each device. A device that refuses this cannot be
-   * used. Only devices that `device` names are tried (default: all), until `enough` of them can be used
-   * (default: all of them). Devices that are not tried have no capabilities in the report.
+   * each device. Registers `neededBytes` on each device as a test. A device that refuses this cannot be used.
+   * Only devices that `device` names are tried (default: all), until `enough` of them can be used (default:
+   * all of them). Devices that are not tried have no capabilities in the report.
    */
   verbsDevices(neededBytes: number, device?: string, enough?: number): VerbsReport;
   /**

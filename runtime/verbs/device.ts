@@ -35,8 +35,8 @@ export interface OpenOptions {
    */
   pkeyIndex?: number;
   /**
-   * How RDMA devices connect: `cm` connects by rdma_cm; `sideband` connects by the contents of the addresses.
-   * Default `auto`, which uses rdma_cm where both sides have it.
+   * The way in which an RDMA device connects: `cm` connects by rdma_cm; `sideband` connects by the contents
+   * of the addresses. Default `auto`, which uses rdma_cm where both sides have it.
    */
   connect?: 'auto' | 'cm' | 'sideband';
   /** Memory of an RDMA device may be registered with `Access.onDemand`. Default false. */

@@ -35,7 +35,10 @@ export class InTurn<C extends Candidate> implements Policy<C> {
     );
   }
 
-  /** Like update(), with weights of the caller. A connection that stays in the list keeps its credit. */
+  /**
+   * Does the same as update(), but with weights of the caller. A connection that stays in the list keeps its
+   * credit.
+   */
   updateBy(ready: readonly C[], weights: readonly number[]): void {
     const heaviest = weights.reduce((most, weight) => Math.max(most, weight), 0);
     const credits = new Map(this.#ready.map((each, i) => [each.address, this.#credits[i]!]));

@@ -13,7 +13,9 @@
 
 const factor = 1.6;
 const jitter = 0.2;
-/** How fast spread pauses grow. A larger factor spreads clients over a longer time after an outage. */
+/**
+ * The factor by which spread pauses grow. A larger factor spreads clients over a longer time after an outage.
+ */
 const spreadFactor = 1.8;
 
 export class Backoff {

@@ -37,7 +37,7 @@ import { type SubsetSettings, subsetId } from './subset-id.ts';
 import type { Target } from './target.ts';
 import { type Turns, turns } from './turns.ts';
 
-/** How a channel reaches its servers. */
+/** The way in which a channel reaches its servers. */
 export interface Route extends Omit<Target, 'name' | 'host'> {
   /** The text for errors; the address itself when there is no list or resolver. */
   readonly address: string;

@@ -48,7 +48,9 @@ export const outlierStdevs = 1.9;
  * while another one is left. gRPC has the same rule (A50).
  */
 export const ejectedShareMax = 0.1;
-/** How often a connection tries better fabrics, 0 for never. Each try is an attempt to connect. */
+/**
+ * The interval at which a connection tries better fabrics, 0 for never. Each try is an attempt to connect.
+ */
 export const fabricUpgradeMs = { default: 0, min: 0, max: 86_400_000 } as const;
 /**
  * Minimum time between two calls of a resolver. When a server ends, many connections are lost at once.
@@ -90,7 +92,10 @@ export const connectingMax = 32;
  */
 export const silenceMs = 5_000;
 export const silenceMaxMs = 60_000;
-/** How often a channel checks whether it still has calls in flight that must keep the process alive. */
+/**
+ * The interval at which a channel checks whether it still has calls in flight that must keep the process
+ * alive.
+ */
 export const keepAliveCheckMs = 200;
 /**
  * Factor by which the calls in flight of a server may exceed its share before consistent hashing uses the

@@ -54,7 +54,7 @@ function ofServers(room: LinkRoom): Room<ReadyServer> {
 const callRoom = ofServers(takesCall);
 const streamRoom = ofServers(takesStream);
 
-/** Like `ofServers`, but creates the function for each `room` only once and not for each call. */
+/** Does the same as `ofServers`, but creates the function for each `room` only once and not for each call. */
 export function serverRoom(room: LinkRoom): Room<ReadyServer> {
   return room === takesCall ? callRoom : streamRoom;
 }

@@ -10,7 +10,7 @@ import { dnsTimeoutMs, dnsTries } from '../connections/limits.ts';
 
 export interface Found {
   readonly addresses: readonly string[];
-  /** How long the answer is valid; Infinity when the answer has no TTL. */
+  /** The time for which the answer is valid; Infinity when the answer has no TTL. */
   readonly ttlMs: number;
 }
 

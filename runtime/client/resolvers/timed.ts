@@ -9,7 +9,7 @@ import type { ServerAddress } from '../connections/servers.ts';
 
 export interface Timed {
   readonly servers: readonly ServerAddress[];
-  /** How long the answer is valid; Infinity when the source gives no time. */
+  /** The time for which the answer is valid; Infinity when the source gives no time. */
   readonly ttlMs: number;
 }
 

@@ -1,9 +1,9 @@
 /**
  * A second session on a connection, in which the server makes the calls and the client serves them. It is
  * created when the client asks for it, with the limits of hello and welcome, on the fabric of the first
- * session. As in the first session, the client's queue pair is the active one: if the fabric dials, the
- * client's queue pair dials. Both handshakes create an object of this class, and reverse/ uses it on the JS
- * thread of channel or server.
+ * session. The client's queue pair is active, as in the first session: if the fabric dials, the client's
+ * queue pair dials. Both handshakes create an object of this class, and reverse/ uses it on the JS thread of
+ * channel or server.
  *
  * | client                   | server                         |                                               |
  * |--------------------------|--------------------------------|-----------------------------------------------|

@@ -36,7 +36,7 @@ export interface LocalSide {
   readonly fabrics: readonly FabricName[];
   /** The fabrics that are not offered because this machine does not have them, with the reasons. */
   readonly without: readonly FabricReason[];
-  /** How the verbs fabric chooses its device and connects. */
+  /** The way in which the verbs fabric chooses its device and connects. */
   readonly verbs: VerbsOptions;
   /**
    * Address of this end of the sideband connection. The verbs fabric uses the device and the GID with this
