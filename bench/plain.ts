@@ -9,8 +9,8 @@ import { readPayload } from './handlers.ts';
 import type { BenchClient, BenchServer, EndOptions, Msg, Peer } from './peer.ts';
 
 /**
- * Longer, in milliseconds, than the slowest call of the first second takes on a machine where a fresh page
- * costs 25 us.
+ * A time limit in milliseconds. The slowest call of the first second takes less, even on a machine where a
+ * fresh page costs 25 us.
  */
 const timeoutMs = 10_000;
 const empty = new Uint8Array(0);

@@ -1,8 +1,8 @@
 /**
  * Measures the share of calls/s that TLS on the address costs, which is less than the difference between
  * rounds of a second. Both sides run in one process and make small calls over tcp. Blocks of calls go in turn
- * through a session with TLS and a session without, until the result is significant. A third session, also
- * without TLS, shows what the method reports where no difference exists.
+ * through a session with TLS and a session without TLS, until the result is significant. A third session,
+ * also without TLS, shows what the method reports where no difference exists.
  *
  *   node dist/bench/tls-pairs.js [PAIRS] [CALLS]
  */

@@ -102,8 +102,8 @@ export const handshakeStallMs = 500;
  */
 export const handshakeYieldMs = 250;
 /**
- * The first is the time for which an address ranks behind other addresses after a failed handshake. The
- * second is the number of such addresses that a server remembers.
+ * Time for which an address ranks last after a failed handshake, and the number of such addresses that a
+ * server remembers.
  */
 export const suspectMs = 60_000;
 export const suspectsMax = 32_768;
@@ -145,8 +145,8 @@ export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
  */
 export const sessions = { default: 1024, min: 1, max: 16_384 } as const;
 /**
- * Connections of one network address. The limit makes sure that one faulty client leaves room for other
- * clients. A client process needs one connection.
+ * Connections of one network address, so that a faulty client leaves room for other clients. A client process
+ * needs one connection.
  */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
 /**
@@ -200,8 +200,7 @@ export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 }
  */
 export const connectionAgeJitter = 0.1;
 /**
- * The time for which `close()` waits for the native session to end, or for a socket's peer to read the last
- * bytes.
+ * Time that `close()` waits for the native session to end, or for a socket's peer to read the last bytes.
  */
 export const closeTimeoutMs = 2_000;
 

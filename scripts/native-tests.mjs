@@ -16,7 +16,7 @@ import { runPrograms } from './whole-programs.mjs';
  */
 const MANY_TRIES = process.env.RDMA_RPC_EXTENT === 'all' ? { env: { RDMA_RPC_SEAL_TRIES: '1250000' } } : {};
 /**
- * Runs a third of the lives of sessions. With sanitizers each of the three runs of all of them takes minutes.
+ * Tests a third of the sessions' lives. With sanitizers, each of the three runs of all lives takes minutes.
  */
 const FEWER_SEEDS = { env: { RDMA_RPC_SEEDS: '500' } };
 

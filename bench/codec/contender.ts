@@ -10,7 +10,7 @@ export interface Slice {
   readonly message: number;
   readonly direction: Direction;
   readonly milliseconds: number;
-  /** Whether the slice before it had another message or direction. */
+  /** Whether the previous slice had another message or direction. */
   readonly first: boolean;
 }
 

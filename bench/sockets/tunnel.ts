@@ -36,9 +36,9 @@ export const tunnelScenarios: readonly TunnelScenario[] = [
 ];
 
 /**
- * The way in which the program reaches its server. haproxy relays in C. One process of it shows the cost of
- * any relay on this machine, and two in a chain show the cost of the two ends of a tunnel in C, without
- * sessions.
+ * The way in which the program reaches its server. haproxy relays in C. One process of haproxy shows the cost
+ * of any relay on this machine, and two processes in a chain show the cost of the two ends of a tunnel in C,
+ * without sessions.
  */
 export const ways = ['direct', 'haproxy', 'two haproxys', 'tunnel'] as const;
 export type Way = (typeof ways)[number];

@@ -31,8 +31,8 @@ export interface Row {
 }
 
 /**
- * Returns a quantile of nanoseconds in ascending order. As in perftest, it is the sample at index n × `part`
- * of n samples.
+ * Returns a quantile of nanoseconds in ascending order. The percentile is the sample at index n × `part` of n
+ * samples, as in perftest.
  */
 const quantile = (sorted: Uint32Array, part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]! / 1000;
