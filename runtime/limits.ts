@@ -199,9 +199,7 @@ export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 }
  * together.
  */
 export const connectionAgeJitter = 0.1;
-/**
- * Time that `close()` waits for the native session to end, or for a socket's peer to read the last bytes.
- */
+/** Time that `close()` waits for the native session's end, or for a socket's peer to read the last bytes. */
 export const closeTimeoutMs = 2_000;
 
 /** Maximum size of a control frame. A peer cannot make this side buffer more. A hello has less than 1 KiB. */

@@ -15,7 +15,7 @@ export interface Place {
 }
 
 export interface Hosts {
-  /** The line that the fleet prints about it at the beginning. */
+  /** The line about the hosts that the fleet prints at the beginning. */
   readonly text: string;
   /**
    * Starts a program. Its arguments may depend on two hosts: the host on which it listens and is reached, and
@@ -91,7 +91,7 @@ const marker = 'RDMA_RPC_FLEET_NAMESPACE';
 /** Runs as root, or as root of a user namespace, which some systems let every user create. */
 const flags = process.getuid?.() === 0 ? ['--net'] : ['--user', '--map-root-user', '--net'];
 
-/** Returns why this user cannot make namespaces and cables here, or '' when it can. */
+/** Returns the reason why this user cannot make namespaces and cables here, or '' when it can. */
 export function whyNoNamespaces(): string {
   const trial = 'ip link add f0 type veth peer name f1 && unshare --net -- true';
   const { error, status, stderr } = spawnSync('unshare', [...flags, '--', 'sh', '-c', trial], {

@@ -11,7 +11,7 @@ import { etcd, register } from 'rdma-rpc/etcd';
 export type RegistryName = string;
 
 const service = 'fleet/greeter';
-/** The time for which a killed server stays in the list. The shortest that `register` allows. */
+/** The time for which a killed server stays in the list. It is the shortest time that `register` allows. */
 const ttlMs = 2_000;
 
 const withoutScheme = (name: RegistryName): string => name.slice(5);

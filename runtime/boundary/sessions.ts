@@ -107,9 +107,9 @@ export class Sessions {
   }
 
   /**
-   * Begins to connect a session of the side that has opened the connection. Returns '' or why it cannot be
-   * connected. `through` is the address to dial, for fabrics that dial by themselves. `words` are the
-   * identifying words in the form that native code takes.
+   * Begins to connect a session of the side that has opened the connection. Returns '', or the reason why the
+   * session cannot be connected. `through` is the address to dial, for fabrics that dial by themselves.
+   * `words` are the identifying words in the form that native code takes.
    */
   dial(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): string {
     this.#dialling.delete(session);

@@ -53,10 +53,10 @@ export interface ChannelOptions extends FabricOptions {
   /**
    * The way in which several addresses are used. `least-request` connects to all addresses, draws two at
    * random, and takes the one with fewer calls in flight. `round-robin` takes the addresses in turn.
-   * `consistent-hash` sends calls with the same value of a metadata key to the same server. All three by the
-   * weights of the addresses. `weighted-round-robin` takes the addresses in turn, by weights from the
-   * servers' load reports. `pick-first` connects to the first address in the list that can be reached.
-   * Default `least-request`.
+   * `consistent-hash` sends calls with the same value of a metadata key to the same server. All three
+   * policies use the weights of the addresses. `weighted-round-robin` takes the addresses in turn, by weights
+   * from the servers' load reports. `pick-first` connects to the first address in the list that can be
+   * reached. Default `least-request`.
    */
   loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash' | 'weighted-round-robin';
   /** The metadata key of `consistent-hash`, and the bound of the load. */

@@ -28,10 +28,10 @@ export interface RuntimeOptions {
   /** Time after which an unused registration ends. Default 10 s. */
   mrCacheIdleMs?: number;
   /**
-   * The way in which peers can access the memory of this thread. `auto` (default): through memory windows if
-   * the device has them, otherwise through staging memory. `staging`: always through staging memory.
-   * `shared`: directly in all registered memory, for as long as a connection lasts. This mode is the fastest,
-   * and is only for trusted peers.
+   * The way in which peers can access the memory of this thread. `auto` (default) uses memory windows if the
+   * device has them, and otherwise staging memory. `staging` always uses staging memory. `shared` lets peers
+   * access all registered memory directly, for as long as a connection lasts. This mode is the fastest, and
+   * is only for trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /**

@@ -147,7 +147,10 @@ export class BulkMessages {
     for (const block of bulk.blocks) this.#native.releaseBlock(block);
   }
 
-  /** Registers a buffer before the first call with it. Returns '' on success, or why it was refused. */
+  /**
+   * Registers a buffer before the first call with it. Returns '' on success, or the reason why the buffer was
+   * refused.
+   */
   register(buffer: ArrayBuffer): string {
     const key = bufferKey(buffer);
     const why = this.#native.registerBuffer(key, buffer);

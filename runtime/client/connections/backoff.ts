@@ -25,7 +25,10 @@ export class Backoff {
   readonly #spread: boolean;
   #ms: number;
 
-  /** `random` returns a number from 0 to 1, and is given by tests. `spread`: see above. */
+  /**
+   * `random` returns a number from 0 to 1, and is given by tests. `spread` selects the spread pauses, which
+   * are described above.
+   */
   constructor(firstMs: number, maxMs: number, random: () => number = Math.random, spread = false) {
     this.#firstMs = firstMs;
     this.#maxMs = Math.max(firstMs, maxMs);

@@ -43,8 +43,8 @@ export class Totals implements ChannelTotals {
   }
 
   /**
-   * Runs when a connection takes no more calls. `ours`: this side ends the connection. A connection that the
-   * server refused after its handshake counts as a failed attempt.
+   * Runs when a connection takes no more calls. `ours` is true when this side ends the connection. A
+   * connection that the server refused after its handshake counts as a failed attempt.
    */
   left(link: { readonly draining: boolean; readonly unserved: boolean }, ours: boolean): void {
     if (link.draining) ++this.drains;

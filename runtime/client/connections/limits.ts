@@ -113,17 +113,17 @@ export const weight = { default: 1, min: 0.001, max: 1_000_000 } as const;
  */
 export const dnsRefreshMs = { default: 30_000, min: 5_000, max: 300_000 } as const;
 /**
- * Time limit of a query, and how often the query is sent. c-ares doubles the limit each time, so a query that
- * is never answered fails after 3 s. This is within the default time limit of a resolution, so the addresses
- * of the other family can still be used.
+ * Time limit of a query, and the number of times that the query is sent. c-ares doubles the limit each time,
+ * so a query that is never answered fails after 3 s. This is within the default time limit of a resolution,
+ * so the addresses of the other family can still be used.
  */
 export const dnsTimeoutMs = 1_000;
 export const dnsTries = 2;
 /**
  * Settings of weighted round robin by load reports, as in gRPC (A58). The first is the time for which reports
  * must have come before they are used. The second is the time without a report after which they are no longer
- * used. The other two are the interval at which weights are computed, and how much the share of failed calls
- * adds to the utilization.
+ * used. The other two are the interval at which weights are computed, and the amount that the share of failed
+ * calls adds to the utilization.
  */
 export const loadBlackoutMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
 export const loadExpirationMs = { default: 180_000, min: 1, max: 86_400_000 } as const;

@@ -9,7 +9,7 @@ import type { Source } from '../memory/source.ts';
 import { lowIndex, manyHalves, manySigned, manyUnsigned, manyValues } from './int64.ts';
 import { need, readLength, wide, wideHigh } from './read.ts';
 
-/** Constants of this module, because V8 checks on each access whether an import is initialised. */
+/** These are constants of this module, because V8 checks on each access whether an import is initialised. */
 const low = lowIndex;
 const high = 1 - low;
 const signed = manySigned;

@@ -29,7 +29,7 @@ import {
   writeVarint64,
 } from './write.ts';
 
-/** A constant of this module, because V8 checks on each access whether an import is initialised. */
+/** This is a constant of this module, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
 /**

@@ -18,7 +18,7 @@ import { bigintOfNumber } from './jstype.ts';
 import { lengthBytes, stringRoom } from './room.ts';
 import { loopCharsMax, writeShort, writeUtf8 } from './text.ts';
 
-/** A constant of this module, because V8 checks on each access whether an import is initialised. */
+/** This is a constant of this module, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
 /** Returns the size of a length as a varint. Lengths are below 2^32. */
