@@ -59,7 +59,7 @@ export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 
 
 /**
  * Pauses of an attempt to connect while the queue of a unix socket is full. Each pause is twice as long as
- * the one before.
+ * the previous pause.
  */
 export const fullQueuePauseMs = { first: 20, max: 500 } as const;
 /**
@@ -69,7 +69,7 @@ export const fullQueuePauseMs = { first: 20, max: 500 } as const;
 export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /**
  * The first and the longest pause after a failed attempt to connect. Each pause is 1.6 times as long as the
- * one before, and short pauses vary randomly by 20 %. A restarted process is usually back within a second.
+ * last, and short pauses vary randomly by 20 %. A restarted process is usually back within a second.
  */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
@@ -176,12 +176,12 @@ export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /**
  * The longest time that a shutdown waits for its listeners before it notifies clients. A registry that
- * answers takes milliseconds. Others must not use up the grace period of an orchestrator.
+ * answers takes milliseconds. Slower listeners must not use up the grace period of an orchestrator.
  */
 export const departureMs = 1_000;
 /**
- * Time from asking a client to make no more calls until further calls are rejected. Longer than any round
- * trip.
+ * Time from asking a client to make no more calls until further calls are rejected. This is longer than any
+ * round trip.
  */
 export const goawayNoticeMs = 1_000;
 /**

@@ -25,7 +25,7 @@ export interface ExtrasRow {
   /** Whether the response's trailer has eight entries, which the caller reads. */
   readonly trailer: boolean;
   readonly signal: 'none' | 'made' | 'timeout' | 'shared';
-  /** The goal in microseconds of CPU time for each part. Undefined when the row has no goal. */
+  /** The goal in microseconds of CPU time for each part. It is undefined when the row has no goal. */
   readonly goalUs?: number;
 }
 

@@ -63,7 +63,8 @@ export interface Line {
   readonly bare: Row;
   readonly fabric: Row;
   /**
-   * Whether the figures for `bare` agree with perftest's. Undefined when one of the two programs did not run.
+   * Whether the figures for `bare` agree with perftest's. It is undefined when one of the two programs did
+   * not run.
    */
   readonly within: boolean | undefined;
 }

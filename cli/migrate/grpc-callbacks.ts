@@ -66,7 +66,7 @@ export function splitCallback(
 interface Ways {
   /** Returns the success path, with the statement `before` in front. */
   readonly done: (before: string) => string;
-  /** Returns the failure path. Undefined when the callback ignores its error. */
+  /** Returns the failure path. It is undefined when the callback ignores its error. */
   readonly failed: (() => string) | undefined;
 }
 

@@ -26,7 +26,7 @@ export interface Imported {
 export interface Reference {
   readonly imported: Imported;
   readonly module: string;
-  /** The name in the module, which is `status` for `grpc.status`. Is empty for a namespace as a whole. */
+  /** The name in the module, which is `status` for `grpc.status`. It is empty for a namespace as a whole. */
   readonly name: string;
   /** The node `Status`, or the whole node `grpc.Status`. */
   readonly node: Node;

@@ -36,7 +36,7 @@ export class Timeline {
   readonly steps: TimedStep[] = [];
   /** The step that has begun and has not ended. */
   current: StepName;
-  /** The reason why no other fabric was chosen. Empty until a fabric is chosen. */
+  /** The reason why no other fabric was chosen. It is empty until a fabric is chosen. */
   others: readonly FabricReason[] = [];
   readonly #tls: boolean;
   readonly #onStep: ((step: TimedStep) => void) | undefined;

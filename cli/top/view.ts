@@ -16,7 +16,7 @@ export interface MethodView {
   readonly calls: number;
   readonly callsPerSecond: number;
   readonly failedPerSecond: number;
-  /** The calls that ended between the two readings. Null when no call ended. */
+  /** The calls that ended between the two readings. They are null when no call ended. */
   readonly p50Us: number | null;
   readonly p99Us: number | null;
 }

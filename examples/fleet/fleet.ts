@@ -54,7 +54,7 @@ export class Fleet {
   readonly #onExit = (): void => {
     for (const child of this.#children()) child.kill('SIGKILL');
   };
-  /** The URL of the gateway. Empty before `begin`. */
+  /** The URL of the gateway. It is empty before `begin`. */
   url = '';
 
   private constructor(size: number, hosts: Hosts, folder: string, etcd: Etcd | undefined) {

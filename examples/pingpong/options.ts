@@ -26,7 +26,7 @@ export interface Options {
   /** Whether both ends are in this process. */
   readonly both: boolean;
   readonly port: number;
-  /** The host of the listening side. Undefined when this side listens. */
+  /** The host of the listening side. It is undefined when this side listens. */
   readonly host: string | undefined;
 }
 

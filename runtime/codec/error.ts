@@ -28,7 +28,8 @@ function brief(text: string): string {
 export class CodecError extends Error {
   override readonly name = 'CodecError';
   /**
-   * The position of the error when decoding, in bytes from the start of the message. Undefined when encoding.
+   * The position of the error when decoding, in bytes from the start of the message. It is undefined when
+   * encoding.
    */
   readonly offset: number | undefined;
   /**

@@ -173,7 +173,7 @@ export interface CustomOptions {
 export interface ServiceDefinition {
   readonly name: string;
   readonly fullName: string;
-  /** The file that declares the service, for reflection. Is absent in hand-written definitions. */
+  /** The file that declares the service, for reflection. It is absent in hand-written definitions. */
   readonly file?: FileDescriptor;
   /** Custom options of the service. */
   readonly custom?: CustomOptions;

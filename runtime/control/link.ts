@@ -103,7 +103,7 @@ export class Link {
   }
 
   /**
-   * The status code with which this side, or TLS, has refused the peer. Undefined when the peer was not
+   * The status code with which this side, or TLS, has refused the peer. It is undefined when the peer was not
    * refused.
    */
   get refusalCode(): number | undefined {
@@ -147,7 +147,7 @@ export class Link {
     this.#roundTrips = 1;
   }
 
-  /** Returns hello and welcome exactly as they were sent. Can be called once. */
+  /** Returns hello and welcome exactly as they were sent. This function can be called once. */
   takeOpening(): readonly Uint8Array[] {
     const opening = this.#opening ?? [];
     this.#opening = undefined;
@@ -177,8 +177,8 @@ export class Link {
   }
 
   /**
-   * Resolves with the result of `promise`. Rejects when the connection ends first. May be used only before
-   * `onEnd` is set.
+   * Resolves with the result of `promise`. Rejects when the connection ends first. This function may be used
+   * only before `onEnd` is set.
    */
   whileOpen<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {

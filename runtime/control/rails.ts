@@ -27,7 +27,7 @@ export interface Rail {
   /** The address as text, in the form of the option `address`. */
   readonly address: string;
   readonly gid: Uint8Array;
-  /** Number of bits of the GID that name its network. Undefined when it is not known. */
+  /** Number of bits of the GID that name its network. It is undefined when the number is not known. */
   readonly prefix: number | undefined;
 }
 

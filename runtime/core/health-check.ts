@@ -12,8 +12,8 @@ export interface HealthCheck {
   /** Returns whether the server takes calls, by the last response. */
   serves(response: unknown): boolean;
   /**
-   * Returns the same check for a service that a service configuration names. Undefined when the application
-   * has named one.
+   * Returns the same check for a service that a service configuration names. It is undefined when the
+   * application has named a service.
    */
   named?(service: string): HealthCheck;
 }

@@ -28,8 +28,8 @@ interface AnyRequest {
   readonly signal: AbortSignal | undefined;
   /**
    * On a client, the time limit of the whole call in ms from the start of the call, including repeated
-   * attempts. On a server, the time left in ms; changing it has no effect. Undefined when the call has no
-   * time limit.
+   * attempts. On a server, the time left in ms; changing it has no effect. It is undefined when the call has
+   * no time limit.
    */
   readonly timeoutMs: number | undefined;
   readonly values: ContextValues;

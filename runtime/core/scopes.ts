@@ -37,7 +37,7 @@ const { runInAsyncScope } = AsyncResource.prototype;
  * cannot leave a context, and when the addon is missing.
  */
 const atImport = new Scope();
-/** The root scope. Undefined until the first use, because creating it needs the addon. */
+/** The root scope. It is undefined until the first use, because creating it needs the addon. */
 let root: Scope | undefined;
 /** Stores that `enterWith()` has put on `root` itself. */
 let strays: PropertyKey[] = [];

@@ -8,7 +8,7 @@ import { inRoot } from './scopes.ts';
 
 /** A call with such a signal. */
 export interface LateListener {
-  /** Starts to listen, unless the call has ended. Must not throw. */
+  /** Starts to listen, unless the call has ended. This function must not throw. */
   listenNow(): void;
 }
 
@@ -18,14 +18,14 @@ export interface LateListener {
  */
 const afterMs = 3;
 
-// A reference to the original function, because Node's real timers abort these signals even when a test has
-// replaced the global function by a fake timer.
+// This is a reference to the original function, because Node's real timers abort these signals even when a
+// test has replaced the global function by a fake timer.
 const soon = setTimeout;
 let waiting: LateListener[] = [];
 
 /**
- * The property by which Node marks such signals. Undefined when Node has no such property, and null until it
- * has been looked up.
+ * The property by which Node marks such signals. It is undefined when Node has no such property, and null
+ * until it has been looked up.
  */
 let mark: symbol | undefined | null = null;
 

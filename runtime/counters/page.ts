@@ -25,8 +25,8 @@ export interface SessionCounters {
   /** Describes the other side, for display. Some of these facts come from the peer itself. */
   readonly peer: string;
   /**
-   * The session's security, like `session.security` of a channel. Undefined until the handshake is complete,
-   * and in pages of older versions.
+   * The session's security, like `session.security` of a channel. It is undefined until the handshake is
+   * complete, and in pages of older versions.
    */
   readonly security: SecurityLevel | undefined;
   readonly callsInFlight: number;

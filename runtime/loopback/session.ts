@@ -31,9 +31,9 @@ export interface LoopbackCall {
   readonly replyBufferOnly: boolean;
   /** True for a call or a stream, false for a part of a stream. */
   readonly counts: boolean;
-  /** The event that brings the call to the server's JS. Undefined when JS has got the event. */
+  /** The event that brings the call to the server's JS. It is undefined when JS has got the event. */
   request: LoopbackEvent | undefined;
-  /** The event that brings the answer to the client's JS. Undefined until the server has answered. */
+  /** The event that brings the answer to the client's JS. It is undefined until the server has answered. */
   answer: LoopbackEvent | undefined;
   /**
    * True when the client has cancelled the call and waits until the server has released the call's memory.
@@ -68,7 +68,7 @@ export class LoopbackSession {
     this.#host = host;
   }
 
-  /** The other end of a session that is up. Undefined when the session is not up. */
+  /** The other end of a session that is up. It is undefined when the session is not up. */
   get other(): LoopbackSession | undefined {
     return this.state === 'ready' ? this.peer : undefined;
   }

@@ -310,7 +310,9 @@ export interface NativeModule extends NativeSockets {
    * empty when libcrypto is missing.
    */
   readonly ciphers: readonly string[];
-  /** The reason why this JS runtime cannot be used, and the remedy. Empty when the runtime can be used. */
+  /**
+   * The reason why this JS runtime cannot be used, and the remedy. It is empty when the runtime can be used.
+   */
   readonly whyUnusable: string;
   /**
    * Returns the address of a buffer's memory. A double holds the address exactly, because only 48 bits are

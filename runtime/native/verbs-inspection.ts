@@ -8,7 +8,7 @@ export type VerbsAttributes = Readonly<Record<string, string>>;
 
 export interface VerbsPortDetails {
   readonly number: number;
-  /** Attributes of the port. Empty when the device does not report them. */
+  /** Attributes of the port. They are empty when the device does not report them. */
   readonly attributes: VerbsAttributes;
   /** The P_Keys by their index, without empty entries. */
   readonly pkeys: VerbsAttributes;

@@ -29,8 +29,8 @@ export interface ReverseServer extends AsyncDisposable {
 /** A client that serves calls of its server. Its text form is its name. */
 export interface Peer {
   /**
-   * The address of the client, and the name that it has given itself. For logs only, because the name is not
-   * verified.
+   * The address of the client, and the name that it has given itself. It is for logs only, because the name
+   * is not verified.
    */
   readonly name: string;
   /**

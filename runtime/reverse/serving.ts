@@ -43,7 +43,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
   readonly link: ClientLink;
   readonly #owner: ServingOwner;
   readonly #half: SecondHalf;
-  /** The session. Undefined until the server has answered. */
+  /** The session. It is undefined until the server has answered. */
   #session: ServerSession | undefined;
   /** The reason of the end, when the reason is known before the session is down. */
   #why: RpcError | undefined;

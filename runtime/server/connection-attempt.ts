@@ -63,7 +63,7 @@ export class ConnectionAttempt {
     return identity === undefined ? this.address : `${this.address} (${identity})`;
   }
 
-  /** Limit in bytes of the arena memory for large requests. Undefined when there is no limit. */
+  /** Limit in bytes of the arena memory for large requests. It is undefined when there is no limit. */
   get arenaBytesMax(): number | undefined {
     return this.account?.limits.arenaBytesMax;
   }

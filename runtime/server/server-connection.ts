@@ -90,11 +90,11 @@ export class ServerConnection {
    */
   ready = false;
   /**
-   * The session in which this side makes the calls. Undefined when the client does not support second
+   * The session in which this side makes the calls. It is undefined when the client does not support second
    * sessions.
    */
   readonly second: SecondSession | undefined;
-  /** The terms of remote memory. Undefined when the client does not support remote memory. */
+  /** The terms of remote memory. They are undefined when the client does not support remote memory. */
   readonly terms: MemoryTerms | undefined;
   readonly #features: ConnectionFeatures;
   #calls: ConnectionCalls | undefined;

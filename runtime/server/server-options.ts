@@ -33,8 +33,8 @@ export interface ServerOptions extends FabricOptions {
   sessionsMax?: number;
   /**
    * Limit of sessions of one network address. Default 64. Connections that are not admitted yet are counted
-   * separately, with the same limit. When there are more, the oldest is closed. The limit does not apply to
-   * unix sockets, which have no address.
+   * separately, with the same limit. When an address has more of them, its oldest connection is closed. The
+   * limit does not apply to unix sockets, which have no address.
    */
   sessionsPerPeerMax?: number;
   /**

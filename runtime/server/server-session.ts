@@ -60,11 +60,11 @@ export interface ServerSessionListener {
 export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: KnownPeer;
-  /** The account of the client's identity. Undefined when the server has no quotas. */
+  /** The account of the client's identity. It is undefined when the server has no quotas. */
   readonly account: ConnectionAttempt['account'];
   /**
-   * Creates the stream table when the first stream arrives, because most sessions have no streams. Undefined
-   * when the session may not have streams.
+   * Creates the stream table when the first stream arrives, because most sessions have no streams. It is
+   * undefined when the session may not have streams.
    */
   makeParts: (() => ServerParts) | undefined;
 

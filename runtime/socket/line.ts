@@ -121,8 +121,8 @@ export class Line {
   }
 
   /**
-   * Returns bytes to the front of the received data, because the socket does not want them yet. Must be
-   * called within `onData()`.
+   * Returns bytes to the front of the received data, because the socket does not want them yet. This function
+   * must be called within `onData()`.
    */
   putBack(bytes: Uint8Array): void {
     if (bytes.byteLength !== 0) this.#unread.unshift(bytes);

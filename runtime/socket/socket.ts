@@ -348,8 +348,8 @@ export class Socket extends Duplex {
   }
 
   /**
-   * The other side: its verified identity, and the facts that it claims about itself. Undefined before the
-   * connection is made.
+   * The other side: its verified identity, and the facts that it claims about itself. It is undefined before
+   * the connection is made.
    */
   get peer(): PeerInfo | undefined {
     return this.#ends.peer;

@@ -23,8 +23,8 @@ export interface QueuePairOptions {
   /** The queue for its completions. */
   cq: CompletionQueue;
   /**
-   * `connect` (default) for the side that starts the connection, `accept` for the other side. On iWARP the
-   * connecting side must send first.
+   * `connect` (default) is for the side that starts the connection, and `accept` is for the other side. On
+   * iWARP the connecting side must send first.
    */
   role?: 'connect' | 'accept';
   /** Number of requests that may be outstanding. Default 128; at most `capabilities.maxQpWr`. */

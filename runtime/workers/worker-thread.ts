@@ -63,7 +63,7 @@ export class WorkerThread implements Place {
   #exited: Promise<void> = Promise.resolve();
   /** Runs when the server of the worker has been shut down. */
   #onDrained: (() => void) | undefined;
-  /** The pending request for metrics. Undefined when no request is pending. */
+  /** The pending request for metrics. It is undefined when no request is pending. */
   #reading: { readonly promise: Promise<Metrics>; readonly done: (metrics: Metrics) => void } | undefined;
 
   constructor(owner: WorkerThreadOwner) {

@@ -26,8 +26,8 @@ export interface GrpcMethod {
   readonly timeoutMs: number;
   readonly waitForReady: boolean;
   /**
-   * Whether the client's defaults declare the method idempotent. Undefined when the defaults do not contain
-   * this setting.
+   * Whether the client's defaults declare the method idempotent. It is undefined when the defaults do not
+   * contain this setting.
    */
   readonly idempotent?: boolean | undefined;
   readonly check: MessageCheck;

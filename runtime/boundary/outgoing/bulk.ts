@@ -54,9 +54,9 @@ export class BulkMessages {
    * getters may make a call itself.
    */
   #inScratch: BulkMessage | undefined;
-  /** Null while this writer encodes a message, because a getter of that message may make a call itself. */
+  /** Is null while this writer encodes a message, because a getter of that message may make a call itself. */
   #writer: Writer | null = new Writer();
-  /** Null while a message is being laid out, for the same reason. */
+  /** Is null while a message is being laid out, for the same reason. */
   #layout: AlignedLayout | null = new AlignedLayout();
   /**
    * Messages by token until their SENT event. The application's buffers must not be collected while the

@@ -18,7 +18,8 @@ export class LongSlots {
   /** Offset of the first long slot's payload in the memory. */
   readonly #start: number;
   /**
-   * Null while a message is being encoded with it, because a getter of that message may make a call itself.
+   * It is null while a message is being encoded with it, because a getter of that message may make a call
+   * itself.
    */
   #writer: Writer | null = new Writer();
 

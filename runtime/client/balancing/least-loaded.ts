@@ -10,7 +10,10 @@ import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.
 
 export class LeastLoaded<C extends Candidate> implements Policy<C> {
   #ready: readonly C[] = [];
-  /** For each connection, the sum of its weight and all weights before it. Undefined when all are equal. */
+  /**
+   * For each connection, the sum of its weight and all weights before it. It is undefined when all weights
+   * are equal.
+   */
   #sums: number[] | undefined;
   readonly #random: () => number;
 

@@ -80,8 +80,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   /** The connections that take calls. */
   ready: ClientLink[] = [];
   /**
-   * The element of `ready` that took the last call, or the only element. Undefined when the channel is not
-   * connected.
+   * The element of `ready` that took the last call, or the only element. It is undefined when the channel is
+   * not connected.
    */
   current: ClientLink | undefined;
   /** True when the policy chooses among several addresses, by `next()`. */

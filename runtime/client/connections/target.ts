@@ -14,7 +14,7 @@ import { checkedServers, type Server, type ServerAddress } from './servers.ts';
 export interface Target {
   /** Text for errors and logs. */
   readonly name: string;
-  /** The host name that the user has given. Is set when the addresses themselves have no host name. */
+  /** The host name that the user has given. It is set when the addresses themselves have no host name. */
   readonly host?: string;
   readonly servers?: readonly Server[];
   readonly resolver?: Resolver;

@@ -74,8 +74,8 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
   }
 
   /**
-   * The streams of a connection with a free slot or, when no connection has one, of any connection. Undefined
-   * when the channel is not connected.
+   * The streams of a connection with a free slot or, when no connection has one, of any connection. They are
+   * undefined when the channel is not connected.
    */
   get openStreams(): ClientStreams | undefined {
     const { current, ready } = this.#connections;

@@ -52,8 +52,8 @@ export class CallExtras implements Abortable, LateListener {
   /** True when the call has already been sent again because no handler had seen it. */
   retried = false;
   /**
-   * The caller's async context, in which the callbacks run. Undefined when the call has no callbacks or only
-   * callbacks of this package.
+   * The caller's async context, in which the callbacks run. It is undefined when the call has no callbacks or
+   * only callbacks of this package.
    */
   readonly #scope: Scope | undefined;
   #place: CallPlace | undefined;

@@ -16,8 +16,8 @@ export class LastWords {
   own: string | undefined;
   #said: string | undefined;
   /**
-   * True while the server's reason is awaited, and false when it is known or cannot come. Undefined before
-   * the end of the session.
+   * True while the server's reason is awaited, and false when it is known or cannot come. It is undefined
+   * before the end of the session.
    */
   #waiting: boolean | undefined;
   readonly #native: Pick<NativeContext, 'sessionInfo' | 'sessionError'>;

@@ -58,18 +58,18 @@ export interface LocalSide {
   readonly isolated: boolean;
   readonly identity: string;
   /**
-   * Server only: returns the limit in bytes of the arena memory for large requests of the session, which is
-   * also the limit for its large responses. Runs when the client is known.
+   * Returns the limit in bytes of the arena memory for large requests of the session, which is also the limit
+   * for its large responses. Only servers have this function; it runs when the client is known.
    */
   readonly arenaBytesMax?: () => number | undefined;
-  /** Server only: time limits of calls. */
+  /** The time limits of calls. Only servers have them. */
   readonly timeLimits?: SessionOptions['timeLimits'];
   /**
    * Runs when the fabric was chosen, with a function that returns the log line. `skipped` is true when a
    * fabric that both sides offered did not connect.
    */
   readonly log: (line: () => string, skipped: boolean) => void;
-  /** Client only: called when a step of opening the connection has ended. */
+  /** Runs when a step of opening the connection has ended. Only clients have this function. */
   readonly onStep?: OnStep;
 }
 

@@ -17,7 +17,9 @@ export interface PemOptions {
 }
 type Name = Exclude<keyof PemOptions, 'passphrase'>;
 
-/** Returns the name of an option for errors, if known with the file from which the option was read. */
+/**
+ * Returns the name of an option for errors. The file from which the option was read follows, if it is known.
+ */
 export type Called = (name: Name) => string;
 
 export const bufferOf = (pem: Pem): string | Buffer =>

@@ -100,8 +100,8 @@ export class TlsAcceptor {
   }
 
   /**
-   * Whether the server verifies the identity of clients. Undefined when a function decides this for each
-   * connection.
+   * Whether the server verifies the identity of clients. It is undefined when a function decides this for
+   * each connection.
    */
   get knowsClients(): boolean | undefined {
     const options = this.#sets.newest?.options;
