@@ -38,8 +38,8 @@ export interface Scenario {
   sessions: number;
   /**
    * Whether the scenario is as in the quick start. Both processes are new, and their first second counts as a
-   * separate figure. A program that uses none of our memory functions is compared with one that returns all
-   * memory.
+   * separate figure. A program that uses none of our memory functions is compared with a program that returns
+   * all memory.
    */
   plain: boolean;
   /** Whether the scenario is only for `stepPeers`, as a step between the rows that all peers run. */

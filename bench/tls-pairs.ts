@@ -61,7 +61,7 @@ for (let i = 0; i < warmUpBlocks; ++i)
 const found = Object.keys(others).map((name) => ({ name, rate: [] as number[], cpu: [] as number[] }));
 for (let pair = 0; pair < pairs; ++pair) {
   for (const [at, client] of Object.values(others).entries()) {
-    // The order alternates, so that the inner blocks run on a machine as warm as the outer ones.
+    // The order alternates, so that the inner blocks run on a machine as warm as for the outer blocks.
     const [outer, inner] = pair % 2 === 0 ? [without, client] : [client, without];
     const [first, second, third, fourth] = [
       await block(outer),

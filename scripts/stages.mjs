@@ -14,7 +14,7 @@ const LAST_CHARACTERS = 600;
 export const check = (name, ...command) => ({ name, command, counts: true });
 /**
  * Returns a step that counts and records its tests itself. Its field `otherwise` may name a step that runs
- * instead when this one could not run.
+ * instead when this step could not run.
  */
 export const suite = (name, ...command) => ({ name, command });
 /**

@@ -185,7 +185,7 @@ async function withKubernetes(): Promise<number[]> {
   try {
     return await added(resolver, async (address) => {
       const [host = '', port] = address.split(':');
-      // The first server stays; the next one replaces the last server, which has ended.
+      // The first server stays; each next server replaces the last server, which has ended.
       const name = slices++ === 0 ? 'first' : 'next';
       api.set({ name, endpoints: [host], ports: [{ port: Number(port) }] });
     });

@@ -58,7 +58,7 @@ export class Timeline {
     return toMicroseconds(this.#lastMs - this.#beganMs);
   }
 
-  /** Ends the current step, and begins the next one. */
+  /** Ends the current step, and begins the next step. */
   end(next: StepName, more: Pick<TimedStep, 'about' | 'failed'> = {}): void {
     const now = clockMs();
     const step = { step: this.current, ms: toMicroseconds(now - this.#lastMs), ...more };

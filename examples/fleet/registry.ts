@@ -17,7 +17,7 @@ const ttlMs = 2_000;
 const withoutScheme = (name: RegistryName): string => name.slice(5);
 
 /**
- * Replaces the list in one step: readers see either the old list or the new one. Does nothing for a list in
+ * Replaces the list in one step: readers see either the old list or the new list. Does nothing for a list in
  * etcd.
  */
 export function publish(name: RegistryName, addresses: readonly string[]): void {

@@ -55,8 +55,9 @@ export function railsOf(
 }
 
 /**
- * Returns the rails, with the likely ones first: the rails whose network has one of these GIDs, then the rail
- * with the address of this end of the sideband connection, then the other rails in the order of the devices.
+ * Returns the rails, with the likely rails first: the rails whose network has one of these GIDs, then the
+ * rail with the address of this end of the sideband connection, then the other rails in the order of the
+ * devices.
  */
 export function towards(
   rails: readonly Rail[],
@@ -97,7 +98,7 @@ export function namedGids(side: LocalSide, fabrics: readonly FabricName[]): Uint
 
 /**
  * Returns `side` once for each device that may reach a peer with these GIDs. Likely devices come first. The
- * first one is `side` itself where that device is the usual choice, so that sessions share its context.
+ * first result is `side` itself where that device is the usual choice, so that sessions share its context.
  */
 export function sidesTowards(
   side: LocalSide,

@@ -70,7 +70,7 @@ export interface Peers {
   /**
    * Returns a client of `definition` that calls `to`, which is a peer or the context of a handler whose
    * caller is to be called. `timeoutMs` is the default time limit of the calls. `interceptors` wrap the
-   * calls, the first one outermost. Throws FAILED_PRECONDITION when the caller does not serve.
+   * calls; the first interceptor is the outermost. Throws FAILED_PRECONDITION when the caller does not serve.
    */
   client<D extends ServiceDefinition>(
     definition: D,

@@ -77,7 +77,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #part: ReceivedPart | undefined;
   #messages: readonly unknown[] = noMessages;
   #at = 0;
-  /** The message that the application has, and may use until it gets the next one. */
+  /** The message that the application has, and may use until it gets the next message. */
   #copied: CopiedMessage | undefined;
   #waiting: Waiting[] = [];
   #started = false;

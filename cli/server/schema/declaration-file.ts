@@ -6,7 +6,8 @@ import { type DescFile, Edition, FileDescriptorProtoSchema, type FileRegistry, t
 import type { Declared } from './registry.ts';
 
 /**
- * Returns the name of the declaration around this one, or undefined for a top-level declaration of the file.
+ * Returns the name of the declaration around this declaration, or undefined for a top-level declaration of
+ * the file.
  */
 export function outerOf(declared: Declared): string | undefined {
   if (declared.kind === 'rpc') return `service ${declared.parent.typeName}`;

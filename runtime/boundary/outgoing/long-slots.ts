@@ -48,7 +48,7 @@ export class LongSlots {
     try {
       writer.reset(this.#memory);
       // The bound is checked first, because encoding a message that turns out to be too long would cost as
-      // much as encoding one that fits.
+      // much as encoding a message that fits.
       if (type.bound(message, writer) > maxBytes - metadata.byteLength || writer.planned !== 0) return -1;
       slot =
         op === SubOp.response ? this.#native.takeLongSlot(session, call) : this.#native.takeLongSlot(session);

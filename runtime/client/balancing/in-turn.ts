@@ -53,7 +53,7 @@ export class InTurn<C extends Candidate> implements Policy<C> {
     const ready = this.#ready;
     const credits = this.#credits;
     // A connection without room loses its turn. The loop ends after each connection has lost one turn,
-    // because the connection that has room may be a light one whose turn is many rounds away.
+    // because the only connection with room may be a light connection whose turn is many rounds away.
     for (let turns = 0; turns < ready.length; ) {
       const at = this.#next;
       this.#next = at + 1 === ready.length ? 0 : at + 1;

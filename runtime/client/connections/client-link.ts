@@ -195,7 +195,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     return this.#draining;
   }
 
-  /** Takes no more calls, and closes the connection after the last one. */
+  /** Takes no more calls, and closes the connection after the last call. */
   drain(): void {
     if (this.#draining) return;
     this.#drain();

@@ -83,7 +83,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   /** Time at which a connection was last left because the server was silent. */
   #silentAtMs = Number.NEGATIVE_INFINITY;
   readonly #upgrade: FabricUpgrade;
-  /** All connections that have not ended, including draining ones. */
+  /** All connections that have not ended, including draining connections. */
   readonly #links = new Set<ClientLink>();
   #attempt: Promise<void> | undefined;
   #abandon: AbortController | undefined;

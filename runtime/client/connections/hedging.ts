@@ -1,5 +1,5 @@
 /**
- * Hedging: makes a call several times, each attempt a while after the previous one, and uses the first
+ * Hedging: makes a call several times, each attempt a while after the previous attempt, and uses the first
  * response. The other attempts are cancelled. repeat.ts uses this file for calls with this option.
  */
 

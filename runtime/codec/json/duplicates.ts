@@ -1,5 +1,5 @@
 /**
- * Finds duplicate members of JSON objects. JSON.parse silently takes the last one, but protobuf's JSON
+ * Finds duplicate members of JSON objects. JSON.parse silently takes the last of them, but protobuf's JSON
  * mapping requires an error. index.ts calls these functions with text that JSON.parse has accepted.
  */
 

@@ -92,7 +92,7 @@ export class EtcdClient {
 
   /**
    * Calls `use` with the current member and the options of a request to it. After a failure the next request
-   * goes to the next member. When a token is refused, a new one is requested once.
+   * goes to the next member. When a token is refused, a new token is requested once.
    */
   async with<T>(signal: AbortSignal, use: (member: Member, options: CallOptions) => Promise<T>): Promise<T> {
     const had = this.#token !== undefined;

@@ -172,7 +172,7 @@ class EtcdRegistration implements Registration {
         }
         this.#trouble = '';
         backoff.reset();
-        // A lost lease is replaced by a new one at once.
+        // A lost lease is replaced by a new lease at once.
         const lost = this.#serving && this.#lease === undefined;
         await pause(lost ? 0 : Math.min(everyMs, limits.healthCheckMs), signal);
       } catch (error) {
