@@ -27,8 +27,8 @@ export function printable(text: string): string {
 }
 
 /**
- * Does the same for text on a line of its own, which must not look like another line or run in the other
- * direction.
+ * Does the same as `printable` for text on a line of its own, which must not look like another line or run in
+ * the other direction.
  */
 export function printableLine(text: string): string {
   return printable(text).replace(/[\n\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '\ufffd');

@@ -84,7 +84,7 @@ export class Session {
     });
   }
 
-  /** Does the same over the fabric. */
+  /** Makes a round trip over the fabric, as `sideband` does over the sideband. */
   fabric(): Promise<number> {
     return this.#roundTrip(this.#connection.fabric, (done) => {
       const begun = this.#calls.start(pingMethod, {}, 0, undefined, (answer) => {

@@ -119,8 +119,8 @@ export class Sessions {
   }
 
   /**
-   * Does the same, and resolves to '' when the session's queue pair is connected to the queue pair of the
-   * peer, or to the reason why it cannot be connected. The fabric limits the time for this.
+   * Does the same as `dial`, and resolves to '' when the session's queue pair is connected to the queue pair
+   * of the peer, or to the reason why it cannot be connected. The fabric limits the time for this.
    */
   connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
     const why = this.dial(session, peerAddress, through, words);

@@ -222,7 +222,7 @@ export interface NativeContext {
    * session's share.
    */
   allocBlock(bytes: number, use: number, session?: number): number;
-  /** Does the same, but returns the block's memory, or undefined. */
+  /** Does the same as `allocBlock`, but returns the block's memory, or undefined. */
   allocBuffer(bytes: number, use: number, session?: number): ArrayBuffer | undefined;
   /**
    * Returns the block's memory, which is the same ArrayBuffer each time while the block is alive. When the
@@ -234,7 +234,7 @@ export interface NativeContext {
    * same ArrayBuffer.
    */
   releaseBlock(block: number): void;
-  /** Does the same for a block that was not used, without sending a `memoryFree` event. */
+  /** Does the same as `releaseBlock` for a block that was not used, without sending a `memoryFree` event. */
   discardBlock(block: number): void;
   /** Releases a block and detaches its ArrayBuffer. From then on the application's views of it are empty. */
   takeBlock(block: number): void;

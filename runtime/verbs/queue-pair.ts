@@ -38,7 +38,7 @@ export interface QueuePair extends Disposable {
    * rdma_cm.
    */
   connect(address: Uint8Array): Promise<void>;
-  /** Does the same on the side that was made with `role: 'accept'`. */
+  /** Does the same as `connect`, on the side that was made with `role: 'accept'`. */
   accept(address: Uint8Array): Promise<void>;
   /**
    * The first step of a queue pair that was made with the option `steps`: from RESET to INIT, where receives

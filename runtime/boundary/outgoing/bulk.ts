@@ -1,7 +1,7 @@
 /**
  * Encodes and submits messages that fit no slot. The encoded part goes to an arena block. Large buffers of
  * the application are sent in place, and kept alive until native code reports that they are sent. Each
- * context has one, which its Outgoing uses.
+ * context has one such object, which its Outgoing uses.
  */
 import { CodecError } from '../../codec/error.ts';
 import { encodeMeasured } from '../../codec/measured.ts';
@@ -256,8 +256,8 @@ export class BulkMessages {
   }
 
   /**
-   * Does the same for the aligned layout. It places copied values at their offsets in the memory, and moves
-   * the bytes behind them. Returns false when there is no memory.
+   * Does the same as `#collect`, for the aligned layout. It places copied values at their offsets in the
+   * memory, and moves the bytes behind them. Returns false when there is no memory.
    */
   #collectAligned(
     bulk: BulkMessage,

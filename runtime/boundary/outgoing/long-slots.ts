@@ -1,7 +1,7 @@
 /**
  * Encodes a message that fits no slot into a long slot, which native code sends in segments. Such messages
- * are short enough to be copied rather than exposed to the peer. Each context has one, which its Outgoing
- * uses.
+ * are short enough to be copied rather than exposed to the peer. Each context has one such object, which its
+ * Outgoing uses.
  */
 import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';

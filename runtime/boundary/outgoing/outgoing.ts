@@ -1,6 +1,7 @@
 /**
  * The submission path: encodes a message into a free send slot and stages eight words for native code, or
- * submits it as a bulk message (bulk.ts) when it does not fit. Each context has one, on its JS thread.
+ * submits it as a bulk message (bulk.ts) when it does not fit. Each context has one such object, on its JS
+ * thread.
  */
 import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';

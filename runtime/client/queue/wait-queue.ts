@@ -143,7 +143,7 @@ export class WaitQueue<Entry extends Waiter> {
     this.#failThose(() => true, errorFor);
   }
 
-  /** Does the same for entries that stop waiting after a failed attempt to connect. */
+  /** Does the same as `failAll`, for entries that stop waiting after a failed attempt to connect. */
   failUnlessWaitForReady(errorFor: (path: string) => Error): void {
     this.#failThose((entry) => !entry.waitForReady, errorFor);
   }

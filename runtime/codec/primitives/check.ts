@@ -22,8 +22,8 @@ export function checkMessage(message: object, depth: number, name: string): void
 }
 
 /**
- * Does the same for an encoder. Returns whether the room is too small even for the smallest message of the
- * type, which would end at `least`.
+ * Does the same as `checkMessage`, for an encoder. Returns whether the room is too small even for the
+ * smallest message of the type, which would end at `least`.
  */
 export function noEntry(
   message: object,

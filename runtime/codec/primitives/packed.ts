@@ -57,7 +57,7 @@ function lastSize(list: readonly number[], zigzag: boolean): number {
   return last < 0 ? 10 : sizeOf(last);
 }
 
-/** Does the same for 64 bits, accurate to a byte or two. */
+/** Does the same as `lastSize` for 64 bits, accurate to a byte or two. */
 function lastSize64(list: readonly bigint[], zigzag: boolean): number {
   const last = list[list.length - 1];
   if (typeof last !== 'bigint') return 1;

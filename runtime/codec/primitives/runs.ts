@@ -40,7 +40,7 @@ function joined(into: number[], from: readonly number[], count: number): number[
   return into;
 }
 
-/** Does the same for unsigned values. Few of the values need the 32nd bit. */
+/** Does the same as `joined`, for unsigned values. Few of the values need the 32nd bit. */
 function joinedUnsigned(into: number[], count: number): number[] {
   let all = 0;
   for (let i = 0; i < count; i++) all |= ints[i] as number;
