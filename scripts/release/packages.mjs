@@ -91,8 +91,8 @@ function write(into, manifest) {
 }
 
 /**
- * Returns the packages of all platforms, whichever were built. Package managers take the package that fits
- * the platform.
+ * Returns the packages of all platforms, including those that were not built. Package managers take the
+ * package that fits the platform.
  */
 const platforms = (version) => Object.fromEntries(PLATFORMS.map((arch) => [platformPackage(arch), version]));
 

@@ -54,9 +54,9 @@ export class BulkMessages {
    * getters may make a call itself.
    */
   #inScratch: BulkMessage | undefined;
-  /** Is null while this writer encodes a message, because a getter of that message may make a call itself. */
+  /** It is null while this writer encodes a message, because a getter of that message may make a call. */
   #writer: Writer | null = new Writer();
-  /** Is null while a message is being laid out, for the same reason. */
+  /** It is null while a message is being laid out, for the same reason. */
   #layout: AlignedLayout | null = new AlignedLayout();
   /**
    * Messages by token until their SENT event. The application's buffers must not be collected while the

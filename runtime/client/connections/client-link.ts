@@ -76,7 +76,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly #owner: ClientLinkOwner;
   readonly #queue: CallQueue;
   readonly #waiting: { readonly size: number };
-  /** Is undefined when this side serves no calls on the connection. */
+  /** It is undefined when this side serves no calls on the connection. */
   #serving: ConnectionServing | undefined;
   /** The queue pair for remote memory; undefined without one. */
   memory: ConnectionMemory | undefined;

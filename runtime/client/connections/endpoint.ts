@@ -306,7 +306,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Must be called in the callback in which the session has connected, because events may arrive at once.
+   * The callback in which the session has connected must call it, because events may arrive at once.
    */
   #adopt({ link, connection }: ReadyConnection): ClientLink {
     const { queue, settings } = this.#owner;
