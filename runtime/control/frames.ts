@@ -233,7 +233,7 @@ export type Frame =
   | Pong;
 export type FrameType = Frame['type'];
 
-/** Returns why a value is refused, or undefined. */
+/** Returns the reason why a value is refused, or undefined. */
 type Check = (value: unknown) => string | undefined;
 
 const integer =

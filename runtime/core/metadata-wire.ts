@@ -176,8 +176,8 @@ const keyByte = new Uint8Array(256);
 for (const char of '0123456789abcdefghijklmnopqrstuvwxyz-_.') keyByte[char.charCodeAt(0)] = 1;
 
 /**
- * Returns why bytes [at, end) are not valid metadata, or an empty string when they are valid. Only the
- * metadata of a response may have entries of a header.
+ * Returns the reason why bytes [at, end) are not valid metadata, or an empty string when they are valid. Only
+ * the metadata of a response may have entries of a header.
  */
 export function metadataFault(bytes: Uint8Array, at: number, end: number, response = false): string {
   const why = lengthFault(end - at);

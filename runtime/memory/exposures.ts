@@ -155,7 +155,7 @@ export class Exposures {
     exposure.timer = setTimeout(() => this.#end(exposure, late), withinMs);
   }
 
-  /** Returns why the message breaks the rules, or undefined when it is valid. */
+  /** Returns the reason why the message breaks the rules, or undefined when it is valid. */
   onMessage(message: Required<Message>): string | undefined {
     const exposure = this.#open.get(message.id);
     if (message.kind === Kind.open) {

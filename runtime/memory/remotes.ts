@@ -158,7 +158,7 @@ export class Remotes {
     return promise;
   }
 
-  /** Returns why the message breaks the rules, or undefined when it is valid. */
+  /** Returns the reason why the message breaks the rules, or undefined when it is valid. */
   onMessage(message: Required<Message>): string | undefined {
     const { kind, id } = message;
     if (kind === Kind.revoke) {

@@ -242,7 +242,7 @@ export interface NativeContext {
   blockOf(buffer: ArrayBuffer): number;
   /**
    * Registers a buffer now, so that its first call does not have to register it. Returns '' on success, or
-   * why the registration was refused.
+   * the reason why the registration was refused.
    */
   registerBuffer(key: number, buffer: ArrayBuffer): string;
   /**

@@ -10,7 +10,7 @@ export interface NativeSockets {
   /**
    * Hands an accepted connection to its tcp session, whichever thread the session runs on. `fd` is the
    * descriptor of the connection, which is duplicated. `connectMessage` is the message with which the
-   * connection began. Returns '' on success, or why the connection was refused.
+   * connection began. Returns '' on success, or the reason why the connection was refused.
    */
   handOff(fd: number, connectMessage: Uint8Array): string;
   /**

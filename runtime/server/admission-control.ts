@@ -54,8 +54,8 @@ export class AdmissionControl {
   }
 
   /**
-   * Returns why the last counted call, with the event at `at`, is not run, or undefined when it may run. The
-   * bytes of the call count in both cases.
+   * Returns the reason why the last counted call, with the event at `at`, is not run, or undefined when it
+   * may run. The bytes of the call count in both cases.
    */
   refusal(path: string, at: number): Refusal | undefined {
     const refusal = this.#refusal(path, at);
@@ -82,8 +82,8 @@ export class AdmissionControl {
   }
 
   /**
-   * Returns why a part of a stream, with the event at `at`, is rejected, or undefined when it is accepted.
-   * The bytes of the part count in both cases.
+   * Returns the reason why a part of a stream, with the event at `at`, is rejected, or undefined when it is
+   * accepted. The bytes of the part count in both cases.
    */
   partRefusal(at: number): string | undefined {
     const over = this.#account?.exceeded(this.#context.batchMs);
@@ -91,7 +91,7 @@ export class AdmissionControl {
     return over;
   }
 
-  /** Returns why a stream may send no more, or undefined when it may send. */
+  /** Returns the reason why a stream may send no more, or undefined when it may send. */
   exceeded(): string | undefined {
     return this.#account?.exceeded(clockMs());
   }

@@ -19,8 +19,8 @@ const byTls = 'on host:port addresses clients are identified only by tls with a 
 const isEmpty = (list: unknown): boolean => Array.isArray(list) && list.length === 0;
 
 /**
- * Returns why no client can be accepted. Returns '' when clients can be accepted, or when functions of the
- * application decide.
+ * Returns the reason why no client can be accepted. Returns '' when clients can be accepted, or when
+ * functions of the application decide.
  */
 export function whyNoClient(
   { kind }: Address,

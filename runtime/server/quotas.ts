@@ -77,8 +77,8 @@ export class Account {
   }
 
   /**
-   * Returns why a call is not run. When the call may run, counts it and returns undefined. The bytes of the
-   * call count in both cases.
+   * Returns the reason why a call is not run. When the call may run, counts it and returns undefined. The
+   * bytes of the call count in both cases.
    */
   refusal(path: string, nowMs: number): Refusal | undefined {
     const over = this.exceeded(nowMs);

@@ -313,7 +313,7 @@ export class Responder {
     return result !== noSlot;
   }
 
-  /** Returns why a response was not sent, for a `reason` of native code. */
+  /** Returns the reason why a response was not sent, for a `reason` of native code. */
   refusalText(call: ServerCall, reason: number): string {
     if (reason === Reason.detached)
       return `${call.method}: the memory of the response was transferred or detached before it had been sent`;

@@ -32,7 +32,10 @@ export class IncomingParts {
     this.#memory = streamMemory(context, reader);
   }
 
-  /** Reads the header of the part at `at`. Returns '' on success, or why the part has no valid header. */
+  /**
+   * Reads the header of the part at `at`. Returns '' on success, or the reason why the part has no valid
+   * header.
+   */
   read(at: number): string {
     const { bytes } = this.whole.slotOf(at);
     return this.header.read(bytes, this.#metadataAt(at), this.#events[at + Ev.metadataBytes]!);

@@ -79,8 +79,8 @@ export class PartHeader {
   }
 
   /**
-   * Reads metadata of `length` bytes at `at`. Returns '' on success, or why the metadata does not begin with
-   * a part header.
+   * Reads metadata of `length` bytes at `at`. Returns '' on success, or the reason why the metadata does not
+   * begin with a part header.
    */
   read(bytes: Uint8Array, at: number, length: number): string {
     if (length < partHeaderBytes) return 'part without a header';

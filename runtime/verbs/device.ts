@@ -61,7 +61,7 @@ export interface Device extends Disposable {
    * with its queue pairs, so that it never overruns. See ibv_create_cq(3).
    */
   createCq(depth?: number): CompletionQueue;
-  /** Returns why the device lacks that feature, or undefined when the device has it. */
+  /** Returns the reason why the device lacks that feature, or undefined when the device has it. */
   whyNot(feature: Feature): string | undefined;
   /**
    * The GID that peers need to send datagrams to this device, or all 0 when the device has no GID. See

@@ -41,8 +41,8 @@ export const versionKey = 'rdmaRpcHandover';
 export const handoverVersion = 1;
 
 /**
- * Returns why main thread and worker cannot work together, or '' when they can. A side that sends no version
- * has version 0.
+ * Returns the reason why main thread and worker cannot work together, or '' when they can. A side that sends
+ * no version has version 0.
  */
 export function otherHandover(main: unknown = 0, worker: unknown = 0): string {
   if (main === worker) return '';

@@ -94,7 +94,7 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
 }
 
 export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwner, TurnListener {
-  /** Returns why the calls wait, or an empty text. The text becomes part of their errors. */
+  /** Returns the reason why the calls wait, or an empty text. The text becomes part of their errors. */
   readonly why: () => string;
   /** The error that is the reason for the wait. */
   readonly cause: () => Error | undefined;

@@ -63,7 +63,8 @@ export class SecondHalf {
 
   /**
    * Connects the session on the client. The session must already have its owner. Returns '' on success, or
-   * why it cannot connect. Throws when the frame does not prove that the queue pair belongs to the server.
+   * the reason why it cannot connect. Throws when the frame does not prove that the queue pair belongs to the
+   * server.
    */
   dial({ address: server, proof }: Serving): string {
     const { context, target } = this.prepared;
@@ -76,8 +77,8 @@ export class SecondHalf {
   }
 
   /**
-   * Connects the session on the server. Returns the `serving` frame, or why the session cannot connect.
-   * Throws when the frame does not prove that the queue pair belongs to the client.
+   * Connects the session on the server. Returns the `serving` frame, or the reason why the session cannot
+   * connect. Throws when the frame does not prove that the queue pair belongs to the client.
    */
   accept({ address: client, proof }: Serve): Offer | string {
     const { context, target } = this.prepared;

@@ -72,8 +72,8 @@ export interface Handoff {
 }
 
 /**
- * Hands the connection that began with `connectMessage` to its session. Returns '' on success, or why it was
- * refused. The caller destroys `duplex` without sending anything.
+ * Hands the connection that began with `connectMessage` to its session. Returns '' on success, or the reason
+ * why it was refused. The caller destroys `duplex` without sending anything.
  */
 export function handOff(duplex: Duplex, connectMessage: Uint8Array): string {
   const fd = descriptorOf(duplex);

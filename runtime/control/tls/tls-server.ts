@@ -56,7 +56,7 @@ function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
 /** OpenSSL's code for a client whose key does not match its name, or whose name is unknown. */
 const wrongKey = 'ERR_SSL_BINDER_DOES_NOT_VERIFY';
 
-/** Returns why every client must reject a certificate now, or '' when no such reason is known. */
+/** Returns the reason why every client must reject a certificate now, or '' when no such reason is known. */
 function troubleOf(cert: Pem | undefined): string {
   if (cert === undefined) return '';
   const { validFrom, validTo } = new X509Certificate(bufferOf(cert));
