@@ -27,9 +27,9 @@ export type Cliff = Step<Measured>;
 export const cliffMin = 1.5;
 
 /**
- * Returns the steps of one line, whose points are in order. With `bytes`, a call may take longer by the time
- * that the additional bytes take at the line's best byte rate. Without it, each additional call or connection
- * should cost at most as much as the earlier ones.
+ * Returns the steps of one line, whose points are in order. With `bytes`, a step may add the time that the
+ * additional bytes take at the line's best byte rate. Without `bytes`, each additional call or connection
+ * should cost at most as much as the earlier calls or connections.
  */
 export function stepsOf<P extends Point>(line: readonly P[], bytes: boolean): Step<P>[] {
   const seconds = ({ callsPerSecond }: Point): number => 1 / callsPerSecond;

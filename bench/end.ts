@@ -1,6 +1,6 @@
 /**
  * One of the two processes of a pair: `node end.js server|client <EndArguments as JSON>`. The server serves
- * until it is told to stop; the client measures the scenarios that it receives. It is started by pair.ts.
+ * until it is told to stop; the client measures the scenarios that it receives. pair.ts starts this program.
  */
 import { endsRight, fillPayload, handlers } from './handlers.ts';
 import { measureHandshakes } from './handshakes.ts';

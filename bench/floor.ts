@@ -3,8 +3,9 @@
  * with nothing between them. A call here consists of a promise, generated code that writes and reads a
  * message, values copied into the application's memory, an async handler and the code that awaits the
  * handler. The limit's call is the same, with its own slots. It has no session, deadline, event, credit or
- * transport, and runs on one thread. The ratio of the two is the share of the ring's rate that would remain
- * if all of these cost nothing. It prints a table. Run it by hand, after setup:
+ * transport, and runs on one thread. The ratio of the two rates is the share of the ring's rate that would
+ * remain if sessions, deadlines, events, credits and the transport cost nothing. It prints a table. Run it by
+ * hand, after setup:
  *
  *   node dist/bench/floor.js [--rounds 9]
  */

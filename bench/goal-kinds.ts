@@ -84,9 +84,9 @@ export const callsShareOfScenario = (scenario: string, base: string, least: numb
   );
 
 /**
- * Goals for a program as in the quick start, compared with the same load when all memory is returned. There
- * are three: its steady rate, its first second as a share of the other program's steady rate, and that second
- * as a multiple of grpc-js' first second.
+ * Goals for a program as in the quick start, compared with the same load when all memory is returned. The
+ * three goals are for the program's steady rate, for its first second as a share of the other program's
+ * steady rate, and for its first second as a multiple of grpc-js' first second.
  */
 export function plainBeside(
   scenario: string,

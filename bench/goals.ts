@@ -1,6 +1,6 @@
 /**
- * The goals of the benchmark, as ratios within one run wherever two peers can be compared. It is used by the
- * report.
+ * The goals of the benchmark, as ratios within one run wherever two peers can be compared. The report uses
+ * this file.
  */
 import {
   besideAtMost,
@@ -32,7 +32,7 @@ export interface Verdict {
   goal: string;
   /** The measured figures, in words. */
   found: string;
-  /** Undefined when a row that the goal needs is missing in this run. */
+  /** It is undefined when a row that the goal needs is missing in this run. */
   reached: boolean | undefined;
 }
 

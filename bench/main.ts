@@ -1,6 +1,6 @@
 /**
  * The benchmark's orchestrator. It starts pairs of processes, requests measurements round by round, and
- * prints medians and ratios. It sleeps while they measure. It is started by scripts/bench.mjs.
+ * prints medians and ratios. It sleeps while the processes measure. scripts/bench.mjs starts this program.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { program } from 'commander';

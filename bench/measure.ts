@@ -25,7 +25,7 @@ export interface Window {
   warmupMs: number;
   measureMs: number;
   /**
-   * For handshakes: the number of connections before those that count, however long they take. Default: none.
+   * The number of handshakes before those that count, however long they take. Default: none.
    */
   handshakesFirst?: number;
   /**

@@ -1,6 +1,6 @@
 /**
- * The Node executables that run the measured processes: this Node, or those that `--node` names. It is used
- * by the orchestrators.
+ * The Node executables that run the measured processes: this Node, or those that `--node` names. The
+ * orchestrators use this file.
  */
 import { spawnSync } from 'node:child_process';
 

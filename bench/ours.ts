@@ -1,7 +1,7 @@
 /**
  * rdma-rpc as the benchmark measures it. It uses the public API and generated code, with a deadline on every
  * call. Large requests are sent from registered memory, and large answers are received into leases that are
- * reused. It is used by both processes.
+ * reused. Both processes use this file.
  */
 import { join } from 'node:path';
 import {
@@ -134,7 +134,7 @@ export const byDescriptors: Peer = over('shm-fd', 'shm-fd');
 /** This peer encrypts and authenticates its calls. */
 export const sealed: Peer = { ...over('sealed', 'shm', { require: 'sealed' }), tls: true };
 /**
- * TLS on the address, with certificates of both sides. Queue pairs are bound to it, but calls are not
- * encrypted.
+ * TLS on the address, with certificates of both sides. Queue pairs are bound to the TLS connection, but calls
+ * are not encrypted.
  */
 export const tls: Peer = { ...over('tls', 'shm'), tls: true };

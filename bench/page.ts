@@ -91,8 +91,8 @@ function shareText(share: number | undefined): string {
 }
 
 /**
- * Returns one line for each scenario: our figures in full, and calls/s of the others. The rows are those of
- * one Node.
+ * Returns one line for each scenario: our figures in full, and calls/s of the other peers. The rows are those
+ * of one Node.
  */
 export function scenarioLines(rows: readonly Row[]): string {
   const counted = rows.filter(

@@ -19,7 +19,7 @@ import type { Scenario } from './scenarios.ts';
 const readyMaxMs = 20_000;
 /**
  * Time in milliseconds that a scenario may take beyond its window. The slowest peer answers eight 16 MiB
- * calls in much less.
+ * calls in much less time.
  */
 const overrunMaxMs = 30_000;
 /**

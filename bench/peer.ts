@@ -24,12 +24,12 @@ export interface EndOptions {
   socket: string;
   /** A TCP port of 127.0.0.1, which replaces that socket. With 0 the server chooses the port. */
   port?: number;
-  /** 'event': both sides sleep when they have nothing to do. Peers on sockets always sleep. */
+  /** With 'event' both sides sleep when they have nothing to do. Peers on sockets always sleep. */
   polling: 'adaptive' | 'event';
   /** The results of `descriptors()`, as inherited by this process. */
   descriptors: readonly number[];
   /**
-   * For a peer with `tls`: a folder with `ca.pem`, and with `cert.pem` and `key.pem` for both sides
+   * A folder with `ca.pem`, and with `cert.pem` and `key.pem` for both sides, for a peer with `tls`
    * (bench/credentials.ts).
    */
   tls?: string;
@@ -65,7 +65,7 @@ export interface Peer {
   readonly threads?: boolean;
   /** Measures with a program that measures itself, instead of our two processes. */
   measure?(scenario: Scenario, window: Window): Promise<Measurement>;
-  /** The program of the processes that replaces this build's, which is that of an older build. */
+  /** The program of an older build, which the processes run in place of this build's program. */
   readonly endFile?: string;
   /**
    * Returns descriptors for both processes to inherit. The process that starts them creates the descriptors.

@@ -69,7 +69,7 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (kind === 'handshakes') return peer === 'rdma-rpc' || peer === 'tls' || peer === 'tls bare';
   if (peer === 'tls bare') return false;
   if (peer === 'MessagePort') return network === 'host' && sessions === 1;
-  // Its strings of 22 MB for 16 MiB take seconds on each side.
+  // This peer sends 16 MiB as a string of 22 MB, which takes seconds on each side.
   if (peer === 'capnweb') return network === 'host' && payloadBytes <= 1 << 20 && besideBytes === 0;
   const simple = besideBytes === 0 && (payloadBytes === 32 || payloadBytes === 1 << 20);
   if (peer === 'sealed') return simple;
@@ -84,7 +84,7 @@ export function fits(peer: string, scenario: Scenario): boolean {
   return peer === 'rdma-rpc' || peer === 'grpc-js';
 }
 
-/** Peers that spin after traffic when `polling` is 'adaptive'; the others wait in the kernel. */
+/** Peers that spin after traffic when `polling` is 'adaptive'; the other peers wait in the kernel. */
 export const pollingPeers: readonly string[] = [
   ...['quick start', 'quick start, new', 'rdma-rpc', 'shm-fd', 'sealed', 'tls'],
   'limit',

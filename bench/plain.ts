@@ -1,7 +1,7 @@
 /**
  * rdma-rpc as a program written by the quick start of README.md uses it. It sets no option except the
  * deadline of each call, uses buffers of its own, and returns no memory. For comparison, bench/ours.ts does
- * everything that the guide recommends for memory. It is used by both processes.
+ * everything that the guide recommends for memory. Both processes use this file.
  */
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { BenchDefinition } from './gen/bench.rdma.ts';
@@ -9,8 +9,8 @@ import { readPayload } from './handlers.ts';
 import type { BenchClient, BenchServer, EndOptions, Msg, Peer } from './peer.ts';
 
 /**
- * Longer, in milliseconds, than the slowest call of the first second takes on a machine where a fresh page
- * costs 25 us.
+ * A time limit in milliseconds. The slowest call of the first second takes less, even on a machine where a
+ * fresh page costs 25 us.
  */
 const timeoutMs = 10_000;
 const empty = new Uint8Array(0);

@@ -69,7 +69,10 @@ function cells(row: Row, rows: readonly Row[]): string[] {
   ];
 }
 
-/** Returns a Markdown table with padded columns. The first column is aligned left, the others right. */
+/**
+ * Returns a Markdown table with padded columns. The first column is aligned left, and the other columns are
+ * aligned right.
+ */
 export function table(lines: readonly (readonly string[])[]): string {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   const pad = (text: string, column: number): string =>

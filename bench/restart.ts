@@ -32,7 +32,7 @@ interface Back {
   readonly backMs: readonly number[];
   readonly failed: number;
   readonly attempts: number;
-  /** How often each reason has ended an attempt. */
+  /** The number of attempts that each reason has ended. */
   readonly reasons: Record<string, number>;
   /** CPU time of the client's process after the server's end. */
   readonly cpuSeconds: number;

@@ -35,8 +35,8 @@ const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 }
 const restWindow: Window = { warmupMs: 500, measureMs: 1500, restMs: 15_000 };
 const quickRestWindow: Window = { warmupMs: 200, measureMs: 200, restMs: 500 };
 /**
- * The first load of a process runs interpreted code, so it runs for this time, in milliseconds, before it
- * counts.
+ * The first load of a process runs interpreted code. Therefore its first milliseconds, which this constant
+ * counts, are not measured.
  */
 const compileMs = 1000;
 const quickCompileMs = 250;
@@ -116,7 +116,7 @@ export class Rounds {
     return remarks;
   }
 
-  /** Called at the end. The process fails if a scenario did not run. */
+  /** Runs at the end. The process fails if a scenario did not run. */
   finish(): void {
     if (this.#failures > 0) note(`${this.#failures} group(s) did not run; their reasons are above`);
     process.exitCode = this.#failures > 0 ? 1 : 0;

@@ -38,13 +38,15 @@ export interface Scenario {
   sessions: number;
   /**
    * Whether the scenario is as in the quick start. Both processes are new, and their first second counts as a
-   * separate figure. A program that uses none of our memory functions is compared with one that returns all
-   * memory.
+   * separate figure. A program that uses none of our memory functions is compared with a program that returns
+   * all memory.
    */
   plain: boolean;
   /** Whether the scenario is only for `stepPeers`, as a step between the rows that all peers run. */
   step: boolean;
-  /** 'event': neither side spins. It has no effect on the peers on sockets, which always sleep. */
+  /**
+   * With 'event' neither side spins. The setting has no effect on the peers on sockets, which always sleep.
+   */
   polling: 'adaptive' | 'event';
   /**
    * Whether both processes share one CPU. Otherwise each process has CPUs of its own (bench/placement.ts).

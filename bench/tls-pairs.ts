@@ -1,8 +1,8 @@
 /**
  * Measures the share of calls/s that TLS on the address costs, which is less than the difference between
  * rounds of a second. Both sides run in one process and make small calls over tcp. Blocks of calls go in turn
- * through a session with TLS and a session without, until the result is significant. A third session, also
- * without TLS, shows what the method reports where no difference exists.
+ * through a session with TLS and a session without TLS, until the result is significant. A third session,
+ * also without TLS, shows what the method reports where no difference exists.
  *
  *   node dist/bench/tls-pairs.js [PAIRS] [CALLS]
  */
@@ -61,7 +61,7 @@ for (let i = 0; i < warmUpBlocks; ++i)
 const found = Object.keys(others).map((name) => ({ name, rate: [] as number[], cpu: [] as number[] }));
 for (let pair = 0; pair < pairs; ++pair) {
   for (const [at, client] of Object.values(others).entries()) {
-    // The order alternates, so that the inner blocks run on a machine as warm as the outer ones.
+    // The order alternates, so that the inner blocks run on a machine as warm as for the outer blocks.
     const [outer, inner] = pair % 2 === 0 ? [without, client] : [client, without];
     const [first, second, third, fourth] = [
       await block(outer),

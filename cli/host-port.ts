@@ -1,5 +1,5 @@
 /**
- * Parses the address of a host whose port may be left out. It is used by `rdma-rpc ping` and `perf`.
+ * Parses the address of a host whose port may be left out. `rdma-rpc ping` and `perf` use this file.
  */
 import { isIP } from 'node:net';
 import { parseAddress } from '../runtime/control/socket/address.ts';

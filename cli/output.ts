@@ -1,7 +1,7 @@
 /**
  * Makes text of other parties safe to print, and handles output that cannot be written. When standard output
  * is closed or full, the command ends, because it could only print. An error about one of the user's files
- * has the name of that file. It is called by the commands.
+ * has the name of that file. The commands call these functions.
  */
 import { writeFileSync } from 'node:fs';
 
@@ -27,8 +27,8 @@ export function printable(text: string): string {
 }
 
 /**
- * Does the same for text on a line of its own, which must not look like another line or run in the other
- * direction.
+ * Does the same as `printable` for text on a line of its own, which must not look like another line or run in
+ * the other direction.
  */
 export function printableLine(text: string): string {
   return printable(text).replace(/[\n\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '\ufffd');

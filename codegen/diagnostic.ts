@@ -11,7 +11,7 @@ export interface Diagnostic {
   readonly line: number;
   /** The column, counted from 1 in UTF-16 units; 0 for the whole file. */
   readonly column: number;
-  /** The part of the source that is wrong. Empty for the whole file, or for the end of the file. */
+  /** The part of the source that is wrong. It is empty for the whole file, or for the end of the file. */
   readonly text: string;
   readonly message: string;
   /** The source line that contains the part; undefined for the whole file. */

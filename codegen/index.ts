@@ -16,7 +16,7 @@ export { type Diagnostic, formatDiagnostic, GenerateError } from './diagnostic.t
 export type { Output } from './emit/file.ts';
 export type { Scaffolded, ScaffoldOptions } from './scaffold/index.ts';
 
-/** Thrown when a request needs an optional peer dependency that is not installed. */
+/** The error when a request needs an optional peer dependency that is not installed. */
 export class MissingPackageError extends Error {
   override readonly name = 'MissingPackageError';
 

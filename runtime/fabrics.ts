@@ -26,9 +26,9 @@ export interface FabricRow {
   /** True when native code implements the fabric. */
   readonly needsAddon: boolean;
   /**
-   * The device of `openVerbsDevice` on which remote memory has its queue pair. Undefined when the fabric has
-   * no remote memory. For example, peers of `shm-fd` are not trusted and keep memory that they have mapped,
-   * so their rights could not be revoked.
+   * The device of `openVerbsDevice` on which remote memory has its queue pair. It is undefined when the
+   * fabric has no remote memory. For example, peers of `shm-fd` are not trusted and keep memory that they
+   * have mapped, so their rights could not be revoked.
    */
   readonly device: 'sim' | 'shm' | 'tcp' | 'verbs' | undefined;
   /**
@@ -46,9 +46,9 @@ export interface FabricRow {
    */
   readonly creditPool: boolean;
   /**
-   * Determines when a server opens the fabric, if the options did not name the fabrics. `early`: always in
-   * listen(). `instead`: in listen(), if no other fabric is open. `late`: when a client connects, because an
-   * open device holds locked memory.
+   * Determines when a server opens the fabric, if the options did not name the fabrics. `early` means always
+   * in listen(). `instead` means in listen(), if no other fabric is open. `late` means when a client
+   * connects, because an open device holds locked memory.
    */
   readonly opens: 'early' | 'instead' | 'late';
 }

@@ -59,7 +59,7 @@ export const messageBytes = { default: 64 * MiB, min: 1 * KiB, max: 4 * GiB - 1 
 
 /**
  * Pauses of an attempt to connect while the queue of a unix socket is full. Each pause is twice as long as
- * the one before.
+ * the previous pause.
  */
 export const fullQueuePauseMs = { first: 20, max: 500 } as const;
 /**
@@ -69,7 +69,7 @@ export const fullQueuePauseMs = { first: 20, max: 500 } as const;
 export const connectTimeoutMs = { default: 5_000, min: 1, max: 600_000 } as const;
 /**
  * The first and the longest pause after a failed attempt to connect. Each pause is 1.6 times as long as the
- * one before, and short pauses vary randomly by 20 %. A restarted process is usually back within a second.
+ * last, and short pauses vary randomly by 20 %. A restarted process is usually back within a second.
  */
 export const backoffMs = { default: 50, min: 1, max: 600_000 } as const;
 export const backoffMaxMs = { default: 10_000, min: 1, max: 600_000 } as const;
@@ -102,8 +102,8 @@ export const handshakeStallMs = 500;
  */
 export const handshakeYieldMs = 250;
 /**
- * The first is the time for which an address ranks behind others after a failed handshake. The second is the
- * number of such addresses that a server remembers.
+ * Time for which an address ranks last after a failed handshake, and the number of such addresses that a
+ * server remembers.
  */
 export const suspectMs = 60_000;
 export const suspectsMax = 32_768;
@@ -145,8 +145,8 @@ export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
  */
 export const sessions = { default: 1024, min: 1, max: 16_384 } as const;
 /**
- * Connections of one network address. The limit makes sure that one faulty client leaves room for others. A
- * client process needs one connection.
+ * Connections of one network address, so that a faulty client leaves room for other clients. A client process
+ * needs one connection.
  */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
 /**
@@ -176,12 +176,12 @@ export const serverTimeoutMs = { default: undefined, min: 1, max: 4_294_967 } as
 export const graceMs = { default: 5_000, min: 0, max: 86_400_000 } as const;
 /**
  * The longest time that a shutdown waits for its listeners before it notifies clients. A registry that
- * answers takes milliseconds. Others must not use up the grace period of an orchestrator.
+ * answers takes milliseconds. Slower listeners must not use up the grace period of an orchestrator.
  */
 export const departureMs = 1_000;
 /**
- * Time from asking a client to make no more calls until further calls are rejected. Longer than any round
- * trip.
+ * Time from asking a client to make no more calls until further calls are rejected. This is longer than any
+ * round trip.
  */
 export const goawayNoticeMs = 1_000;
 /**
@@ -199,7 +199,7 @@ export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 }
  * together.
  */
 export const connectionAgeJitter = 0.1;
-/** How long `close()` waits for the native session to end, or for a socket's peer to read the last bytes. */
+/** Time that `close()` waits for the native session's end, or for a socket's peer to read the last bytes. */
 export const closeTimeoutMs = 2_000;
 
 /** Maximum size of a control frame. A peer cannot make this side buffer more. A hello has less than 1 KiB. */

@@ -26,8 +26,8 @@ const FOLDERS = [
   'stream',
 ].map((name) => `test/${name}`);
 /**
- * What runs. Tests that take long (vitest.config.ts) run in CI without sanitizers. The exception is the
- * decoding of memory that changes while it is decoded, because that test is about memory.
+ * The parts that run. Tests that take long (vitest.config.ts) run in CI without sanitizers. The exception is
+ * the decoding of memory that changes while it is decoded, because that test is about memory.
  */
 const PARTS = {
   folders: ['--project', 'apart', '--project', 'together', ...FOLDERS],

@@ -1,6 +1,6 @@
 /**
  * The package as it was at another commit, with this build's benchmark in it, so that only the package
- * differs. It is used by scripts/bench.mjs.
+ * differs. scripts/bench.mjs uses this file.
  */
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';

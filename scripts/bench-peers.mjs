@@ -1,6 +1,6 @@
 /**
- * Installs once the frameworks with which the benchmarks compare (bench/peers). It is used by
- * scripts/bench.mjs and scripts/bench-stream.mjs.
+ * Installs once the frameworks with which the benchmarks compare (bench/peers). scripts/bench.mjs and
+ * scripts/bench-stream.mjs use this file.
  */
 import { run } from './command.mjs';
 import { step } from './step.mjs';

@@ -11,7 +11,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/,
 
 /**
  * Our commands take longer than this only when they hang. A sanitized build, which takes longest, needs about
- * three minutes alone on two cores. Beside others on a slow machine it took fifteen.
+ * three minutes alone on two cores. On a slow machine with other work the command took fifteen.
  */
 const LIMIT_MS = 30 * 60_000;
 
@@ -33,8 +33,8 @@ export function excerpt(output) {
 }
 
 /**
- * Thrown by `run`. `code` is the exit code or another reason of the end; `output` is the output of the
- * command.
+ * `run` throws this error. `code` is the exit code or another reason of the end; `output` is the output of
+ * the command.
  */
 export class CommandFailed extends Error {
   constructor(command, code, output) {

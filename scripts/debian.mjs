@@ -1,6 +1,6 @@
 /**
  * Installs the Debian packages that a build needs. It installs missing packages with root or password-less
- * sudo. Without either, it prints the exact command and the caller continues with less.
+ * sudo. Without root and sudo, it prints the exact command and the caller continues with less.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
@@ -22,7 +22,9 @@ const protocIncludes = () => [
   ...(which('protoc') === undefined ? [] : [join(dirname(dirname(which('protoc'))), 'include')]),
 ];
 
-/** The folder of initdb, pg_ctl and pgbench, of the newest PostgreSQL of Debian; undefined without one. */
+/**
+ * The folder of initdb, pg_ctl and pgbench, of the newest PostgreSQL of Debian; undefined without PostgreSQL.
+ */
 export function postgresPrograms() {
   const folder = '/usr/lib/postgresql';
   const versions = existsSync(folder) ? readdirSync(folder) : [];

@@ -1,7 +1,7 @@
 /**
  * Takes pictures of pages of the built site in Chromium, light and dark, at the width of a phone and of a
  * desk. The pictures go to build/site-screenshots, for people to look at. A page that is wider than the
- * screen is an error, because readers would have to scroll it sideways. It is called by docs.mjs.
+ * screen is an error, because readers would have to scroll it sideways. docs.mjs calls these functions.
  */
 import { createReadStream, existsSync, mkdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';

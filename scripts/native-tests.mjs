@@ -15,7 +15,9 @@ import { runPrograms } from './whole-programs.mjs';
  * and emulators are too slow for this number, and `npm test` should not take so long (test/extent.ts).
  */
 const MANY_TRIES = process.env.RDMA_RPC_EXTENT === 'all' ? { env: { RDMA_RPC_SEAL_TRIES: '1250000' } } : {};
-/** A third of the lives of sessions. With sanitizers each of the three runs of all of them takes minutes. */
+/**
+ * Tests a third of the sessions' lives. With sanitizers, each of the three runs of all lives takes minutes.
+ */
 const FEWER_SEEDS = { env: { RDMA_RPC_SEEDS: '500' } };
 
 export const buildDirectory = (sanitize) =>

@@ -1,6 +1,6 @@
 /**
  * Runs the vitest suite on the Node versions that users run. The main version runs the complete suite, and
- * the others run the folders that depend on Node's behaviour. Each Node comes from npm
+ * the other versions run the folders that depend on Node's behaviour. Each Node comes from npm
  * (quickstart-tools.mjs). The addon, the generated code and dist are those that setup has built. One addon
  * fits all versions, because it uses Node-API.
  *

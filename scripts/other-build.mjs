@@ -1,6 +1,6 @@
 /**
- * Builds the package as it was at another commit, once, beside this one in build/against. It is used by the
- * benchmark (bench-against.mjs) and by the tests of upgrades (test/upgrade).
+ * Builds the package as it was at another commit, once, beside this build in build/against. The benchmark
+ * (bench-against.mjs) and the tests of upgrades (test/upgrade) use this file.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

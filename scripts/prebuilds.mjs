@@ -75,8 +75,8 @@ export async function buildPrebuilt(arch) {
 }
 
 /**
- * Uses instead the build that this machine has made for itself. That build needs at least the glibc of this
- * machine.
+ * Copies the build that this machine has made for itself, instead of building anew. That build needs at least
+ * the glibc of this machine.
  */
 export function copyLocal() {
   const target = join(root, prebuilt(process.arch));

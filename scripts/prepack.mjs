@@ -2,11 +2,12 @@
  * Runs before `npm pack`. It builds everything, and puts the binaries into the folders that the package
  * contains. RDMA_RPC_PREBUILDS selects the binaries:
  *
- *   local    this machine's own build, as it is: fast, needs nothing else, and loads where glibc is as new
- *            as here. Used by `npm pack`.
- *   all      those for x64 and arm64, linked with an older Debian so that they load with glibc 2.28. Used by
- *            `npm publish`, a release, and `npm run test:portable`. It fails where the compilers or mmdebstrap
- *            are missing, because a package must not lack half of its binaries unnoticed.
+ *   local    packs this machine's own build as it is. It is fast, needs nothing else, and loads where glibc
+ *            is as new as here. `npm pack` uses it.
+ *   all      packs the binaries for x64 and arm64, which are linked with an older Debian so that they load
+ *            with glibc 2.28. `npm publish`, a release, and `npm run test:portable` use it. It fails where
+ *            the compilers or mmdebstrap are missing, because a package must not lack half of its binaries
+ *            unnoticed.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';

@@ -1,12 +1,12 @@
 /**
  * Decides which failed tests of a suite are run once more in a fresh guest, and merges the two results.
- * test/rdma/main.mjs calls it for the suites that it ran in a guest. It never calls it for suites on devices
- * of this machine, whose failures have no such excuse.
+ * test/rdma/main.mjs uses this file for the suites that it ran in a guest. It does not use the file for
+ * suites on devices of this machine, whose failures have no such excuse.
  *
  * The reason is that the guest is emulated. Its drivers occasionally lose a wake-up or a packet when the host
- * is busy, and a run cannot distinguish that from an error of ours. An error that does not depend on timing
- * fails the second time as well. The results have a line for each such test, which people should read: the
- * same name in two runs is not an accident.
+ * is busy, and a run cannot distinguish such a loss from an error of ours. An error that does not depend on
+ * timing fails the second time as well. The results have a line for each such test, which people should read:
+ * the same name in two runs is not an accident.
  */
 
 /** Returns whether only tests failed. For example, it is false when a file failed to load. */

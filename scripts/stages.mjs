@@ -1,7 +1,7 @@
 /**
  * Runs the steps of check.mjs. A stage is a list of sequences, which run at the same time. A sequence is a
- * list of steps, which run one after the other. A failed step does not stop the others. A step does not count
- * as passed when it could not run and ended with NOT_RUN, or when no time was left for it.
+ * list of steps, which run one after the other. A failed step does not stop the other steps. A step does not
+ * count as passed when it could not run and ended with NOT_RUN, or when no time was left for it.
  */
 import { run } from './command.mjs';
 import { NOT_RUN, reason, record, recorded } from './results.mjs';
@@ -14,7 +14,7 @@ const LAST_CHARACTERS = 600;
 export const check = (name, ...command) => ({ name, command, counts: true });
 /**
  * Returns a step that counts and records its tests itself. Its field `otherwise` may name a step that runs
- * instead when this one could not run.
+ * instead when this step could not run.
  */
 export const suite = (name, ...command) => ({ name, command });
 /**

@@ -1,7 +1,7 @@
 /**
  * Finds the versions of the libraries that a binary needs, and whether they exceed the versions that the
  * package may require. It reads them from the binary itself (ELF, .gnu.version_r), so that no program for the
- * binary's processor is needed. It is used by prepack.mjs and test/portable/main.mjs.
+ * binary's processor is needed. prepack.mjs and test/portable/main.mjs use this file.
  *
  *   node scripts/symbols.mjs FILE ...     prints them; exit code 1 when a file needs too much
  */

@@ -1,9 +1,9 @@
 /**
  * The older Debian with which the package's binaries are linked, and in which they are tested: its C library,
  * libstdc++, libibverbs and librdmacm with their headers. mmdebstrap unpacks them; they are never run or
- * installed here. Debian 11 has glibc 2.31; symbols.mjs ensures that the binaries use at most 2.28. It is
- * used by prebuilds.mjs and test/portable/main.mjs. It is kept in RDMA_RPC_SYSROOT_CACHE, or else in the
- * user's cache.
+ * installed here. Debian 11 has glibc 2.31; symbols.mjs ensures that the binaries use at most 2.28.
+ * prebuilds.mjs and test/portable/main.mjs use this file. It is kept in RDMA_RPC_SYSROOT_CACHE, or else in
+ * the user's cache.
  */
 import {
   existsSync,

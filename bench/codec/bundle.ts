@@ -1,6 +1,6 @@
 /**
  * Measures the cost for an application that encodes and decodes one message of a file: its minified bundle,
- * built by esbuild, with our code and with that of protobuf-es. It is called by main.ts.
+ * built by esbuild, with our code and with that of protobuf-es. main.ts calls these functions.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

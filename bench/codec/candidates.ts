@@ -10,7 +10,7 @@ import type { Case } from './values.ts';
 
 /**
  * Encodes as calls do, into existing memory. A message that does not fit a slot is encoded once more as bulk,
- * with large `bytes` left in place. It is decoded as views. The goals refer to this candidate.
+ * with large `bytes` left in place. Such a message is decoded as views. The goals refer to this candidate.
  */
 export const asCalls = 'rdma-rpc, in a call';
 /** The convenience functions, which allocate their own memory and copy `bytes` in both directions. */
@@ -19,7 +19,7 @@ export const standalone = 'rdma-rpc, encode()';
 /**
  * A bound for codecs. It is not a codec itself. It writes the strings of a list, one after another, with the
  * functions that the codec uses. It leaves out tags, lengths, checks, and the check of the remaining room. It
- * reads them back from known offsets.
+ * reads the strings back from known offsets.
  */
 export const charactersAlone = 'characters alone';
 

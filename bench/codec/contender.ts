@@ -1,6 +1,6 @@
 /**
- * A process with one codec. It runs slices of work on request, and answers with their cost. It is started by
- * speed.ts.
+ * A process with one codec. It runs slices of work on request, and answers with their cost. speed.ts starts
+ * this program.
  */
 import { type Candidate, type CodecName, candidateMaker, type Direction } from './candidates.ts';
 import { cases } from './values.ts';
@@ -10,7 +10,7 @@ export interface Slice {
   readonly message: number;
   readonly direction: Direction;
   readonly milliseconds: number;
-  /** Whether the slice before it had another message or direction. */
+  /** Whether the previous slice had another message or direction. */
   readonly first: boolean;
 }
 

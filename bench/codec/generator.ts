@@ -26,7 +26,7 @@ const plugins = { 'ts-proto': '2.18.0', '@bufbuild/protoc-gen-es': '2.17.0', '@b
 export interface Generation {
   readonly what: string;
   readonly peer: string;
-  /** Undefined when the row is derived from the output of another row. */
+  /** It is undefined when the row is derived from the output of another row. */
   readonly generateMs: number | undefined;
   readonly tscMs: number;
 }
@@ -164,8 +164,8 @@ function compile({ peer, declarations }: Pick<Candidate, 'peer' | 'declarations'
 }
 
 /**
- * Returns the milliseconds of each candidate that could run, in interleaved rounds. The reasons for the
- * others are printed.
+ * Returns the milliseconds of each candidate that could run, in interleaved rounds. The reasons why other
+ * candidates could not run are printed.
  */
 function interleaved<T extends { readonly what: string }>(
   all: readonly T[],

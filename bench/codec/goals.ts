@@ -1,5 +1,5 @@
 /**
- * The goals of the codec benchmark, as ratios within one run. It is used by the report.
+ * The goals of the codec benchmark, as ratios within one run. The report uses this file.
  */
 import type { Verdict } from '../goals.ts';
 import type { Bundle } from './bundle.ts';

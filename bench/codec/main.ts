@@ -1,6 +1,6 @@
 /**
  * The benchmark of the codec and the generator. It prints medians and ratios, and then whether each goal is
- * reached. It is started by scripts/bench-codec.mjs.
+ * reached. scripts/bench-codec.mjs starts this program.
  */
 import { writeFileSync } from 'node:fs';
 import { program } from 'commander';

@@ -1,7 +1,7 @@
 /**
  * The codecs with which ours is compared. protobufjs is used as static code, generated here by its own
  * command. protobuf-es works from the same schema's descriptor, which is all that its generated code
- * contains. It is called by candidates.ts, speed.ts and bundle.ts.
+ * contains. candidates.ts, speed.ts and bundle.ts call these functions.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,7 +1,7 @@
 /**
- * Nanoseconds per message for our codec and for the two that TypeScript users use. Each codec has its own
- * process (contender.ts), so that it does not collect the garbage or use the inline caches of another codec.
- * The processes take turns of some milliseconds. It is called by main.ts.
+ * Nanoseconds per message for our codec and for the two codecs that TypeScript users use. Each codec has its
+ * own process (contender.ts), so that it does not collect the garbage or use the inline caches of another
+ * codec. The processes take turns of some milliseconds. main.ts calls these functions.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
 /**
- * The measured messages, one row for each. It is called by speed.ts.
+ * The measured messages, one row for each. speed.ts calls these functions.
  */
 import type { MessageType } from 'rdma-rpc/codec';
 import {
@@ -63,8 +63,8 @@ const many = <T>(count: number, make: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 
 /**
- * Returns a flat string. A slice refers to the string from which it was cut, which makes every read of it
- * slower.
+ * Returns a flat string. A slice refers to the string from which it was cut, which makes every read of the
+ * slice slower.
  */
 const flat = (text: string): string => Buffer.from(text).toString();
 

@@ -1,8 +1,8 @@
 /**
  * Measures how fast a registry's changes reach calls, and whether calls continue without the registry. A
  * server is added or killed, and a registry is down for a while and comes back empty. The registries are
- * Debian's etcd-server, and the tests' imitation of a Kubernetes API server. Started by
- * scripts/bench-discovery.mjs.
+ * Debian's etcd-server, and the tests' imitation of a Kubernetes API server. scripts/bench-discovery.mjs
+ * starts this program.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ function callerOf(resolver: Resolver) {
 
 /**
  * Waits until calls go to `address`. It has no pauses of its own, because the benchmark would otherwise
- * measure those.
+ * measure the pauses.
  */
 async function called(call: () => Promise<{ id?: number }>, address: string): Promise<void> {
   while ((await call()).id !== portOf(address)) await pause(0);
@@ -105,7 +105,7 @@ async function killed(url: string): Promise<number[]> {
   for (let round = 0; round < options.kills; ++round) {
     const { process: running, address } = await child(url);
     await called(call, address);
-    // Anywhere between two renewals.
+    // The kill comes at a random time between two renewals.
     await pause(Math.random() * ttlMs);
     const from = performance.now();
     running.kill('SIGKILL');
@@ -185,7 +185,7 @@ async function withKubernetes(): Promise<number[]> {
   try {
     return await added(resolver, async (address) => {
       const [host = '', port] = address.split(':');
-      // The first server stays; the next one replaces the last server, which has ended.
+      // The first server stays; each next server replaces the last server, which has ended.
       const name = slices++ === 0 ? 'first' : 'next';
       api.set({ name, endpoints: [host], ports: [{ port: Number(port) }] });
     });

@@ -1,4 +1,6 @@
-/** A server that registers itself in etcd, in a process that the benchmark kills. Started by main.ts. */
+/**
+ * A server that registers itself in etcd, in a process that the benchmark kills. main.ts starts this program.
+ */
 import { createServer } from 'rdma-rpc';
 import { register } from 'rdma-rpc/etcd';
 import { BenchDefinition } from '../gen/bench.rdma.ts';

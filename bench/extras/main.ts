@@ -2,7 +2,8 @@
  * The benchmark of optional parts of a call. It measures how much CPU time an interceptor, an entry of
  * metadata or a signal costs, and the cost of messages of many fields. It starts a pair of processes for each
  * row and round. With `--tree`, the pairs are of this build and of an older build in turn. It sleeps while
- * they measure, and prints the minimum of many short windows. It is started by scripts/bench-extras.mjs.
+ * the processes measure, and prints the minimum of many short windows. scripts/bench-extras.mjs starts this
+ * program.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';

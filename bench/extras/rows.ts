@@ -6,8 +6,8 @@
 export interface ExtrasRow {
   readonly name: string;
   /**
-   * The number of parts (as named by the row) in a call. The call's extra cost is divided by it. It is 0 when
-   * the call is compared as a whole.
+   * The number of parts (as named by the row) in a call. The call's extra cost is divided by this number,
+   * which is 0 when the call is compared as a whole.
    */
   readonly each: number;
   readonly inFlight: number;
@@ -25,7 +25,7 @@ export interface ExtrasRow {
   /** Whether the response's trailer has eight entries, which the caller reads. */
   readonly trailer: boolean;
   readonly signal: 'none' | 'made' | 'timeout' | 'shared';
-  /** The goal in microseconds of CPU time for each part. Undefined when the row has no goal. */
+  /** The goal in microseconds of CPU time for each part. It is undefined when the row has no goal. */
   readonly goalUs?: number;
 }
 

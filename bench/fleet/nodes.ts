@@ -70,7 +70,7 @@ export class FleetLink implements Reporting {
 
   constructor(server: FleetServer, chance: Chance) {
     this.server = server;
-    // As the endpoints of a channel, with the defaults of its options.
+    // These settings are those of a channel's endpoints, with the defaults of its options.
     this.backoff = new Backoff(50, 10_000, chance, true);
   }
 

@@ -1,7 +1,7 @@
 /**
  * The simulated scenarios: the restart of a region, the latencies of policies, subsets, and keys of
- * consistent hashing. Each scenario has a seed, and gives the same figures in each run. Used by main.ts,
- * which prints the figures, and by the tests, which compare them with their goals.
+ * consistent hashing. Each scenario has a seed, and gives the same figures in each run. main.ts uses this
+ * file to print the figures, and the tests use it to compare the figures with their goals.
  */
 import { BoundedHash } from '../../runtime/client/balancing/bounded-hash.ts';
 import { subsetOf } from '../../runtime/client/balancing/subset.ts';

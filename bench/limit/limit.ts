@@ -1,7 +1,7 @@
 /**
  * The limit consists of two rings of 64-byte slots in shared memory, driven from JS with promises. It has
  * nothing that makes an RPC: no methods, deadlines, cancellation, metadata, errors or flow control. The
- * performance of a framework is compared with it.
+ * benchmark compares the performance of each framework with that of the limit.
  *
  * A slot is `call u32 · kind u8 · length u8 · 2 spare · 56 bytes` of protobuf written in place. A payload
  * that does not fit the slot lies in the pool, and the slot contains the payload's index instead. The server

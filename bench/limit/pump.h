@@ -19,7 +19,7 @@
 
 namespace limit {
 
-/// number of messages passed to JS before its answers are published
+/// The number of messages that are passed to JS before its answers are published.
 inline constexpr std::uint32_t kBatchMax = 16;
 inline constexpr std::uint32_t kBatchesPerTurn = 16;  ///< after this number, timers and other handles may run
 inline constexpr std::uint64_t kTurnSpinNs = 2'000;

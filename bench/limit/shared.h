@@ -26,7 +26,7 @@ inline constexpr std::size_t kBytes = kPoolOffset + kPoolBytes;
 /// The words that one side writes and the other reads. Words that change at different rates have separate
 /// cache lines.
 struct Side {
-  /// number of complete slots of the side's ring since the start
+  /// The number of complete slots of the side's ring since the start.
   alignas(64) std::atomic<std::uint32_t> published;
   alignas(64) std::atomic<std::uint32_t> sleeping;  ///< 1 when its eventfd must be rung after publishing
   alignas(64) std::atomic<std::uint32_t> cpu;       ///< the CPU on which the side last ran

@@ -61,8 +61,8 @@ bool measure(bool client, std::uint32_t call_slots) {
 int main(int argc, char** argv) {
   const std::uint32_t call_slots =
       argc > 1 ? static_cast<std::uint32_t>(std::strtoul(argv[1], nullptr, 10)) : 256;
-  // Client and server are measured in separate processes, because the second would reuse the memory that the
-  // first has freed.
+  // Client and server are measured in separate processes, because in one process the server would reuse the
+  // memory that the client has freed.
   for (const bool client : {true, false}) {
     const pid_t child = ::fork();
     if (child == 0) return measure(client, call_slots) ? 0 : 1;

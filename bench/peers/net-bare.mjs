@@ -1,5 +1,5 @@
-// Only a socket. The bytes of the payload travel back and forth, one call at a time, without a codec. It is
-// the lower bound for any framework on node:net.
+// This peer is only a socket. The bytes of the payload travel back and forth, one call at a time, without a
+// codec. It is the lower bound for any framework on node:net.
 import net from 'node:net';
 
 async function serve({ socket: path, port }) {

@@ -1,4 +1,4 @@
-// bench.proto for protobufjs and protobuf-es. It is used by every module of this folder.
+// bench.proto for protobufjs and protobuf-es. Every module of this folder uses this file.
 import { fileURLToPath } from 'node:url';
 import { createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';

@@ -1,8 +1,8 @@
 /**
  * `npm run bench:scale`: measures how calls/s depend on a growing quantity (calls in flight, connections,
  * sizes, mixes), compared with grpc-js and node:net in the same run. It prints a table for each curve, names
- * the cliffs, and writes everything to one HTML page. It sleeps while others measure. It is started by
- * scripts/bench-scale.mjs.
+ * the cliffs, and writes everything to one HTML page. It sleeps while other processes measure.
+ * scripts/bench-scale.mjs starts this program.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

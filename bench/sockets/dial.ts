@@ -1,6 +1,6 @@
 /**
- * Both libraries behind one interface, with the way in which each listens and connects. Used by both
- * processes.
+ * Both libraries behind one interface, with the way in which each listens and connects. Both processes use
+ * this file.
  */
 import * as net from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,7 +8,7 @@ import { configure } from 'rdma-rpc';
 import { connect, createServer } from 'rdma-rpc/socket';
 import type { Library, SocketScenario } from './scenarios.ts';
 
-/** Eight writes of 1 MiB in flight, and as many that the receiver has. */
+/** Room for eight writes of 1 MiB in flight, and for as many that the receiver has. */
 const arenaBytes = 128 * 1024 * 1024;
 
 /**

@@ -1,7 +1,7 @@
 /**
  * The benchmark of sockets and of the tunnel. It measures each scenario with each peer, round by round, and
  * prints medians and ratios, and whether each goal is reached. It sleeps while the other processes measure.
- * Started by scripts/bench-sockets.mjs.
+ * scripts/bench-sockets.mjs starts this program.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';

@@ -2,13 +2,19 @@
 
 export interface SocketScenario {
   readonly name: string;
-  /** `write`: one way, as fast as it is accepted; `ping`: back and forth; `http`: requests of node:http. */
+  /**
+   * `write` sends in one direction, as fast as the data is accepted. `ping` sends back and forth. `http`
+   * makes requests of node:http.
+   */
   readonly kind: 'write' | 'ping' | 'http';
   /** Bytes of each write, or of the body of each answer. */
   readonly bytes: number;
   /** Over a unix socket, which means shared memory for our sockets; or over TCP on loopback. */
   readonly network: 'unix' | 'tcp';
-  /** How ours waits. With `event`, both sides sleep while they wait, and both processes share a CPU. */
+  /**
+   * The way in which our library waits. With `event`, both sides sleep while they wait, and both processes
+   * share a CPU.
+   */
   readonly polling: 'adaptive' | 'busy' | 'event';
 }
 

@@ -1,7 +1,7 @@
 /**
  * Programs through `rdma-rpc tunnel`, beside the same programs without it: redis-benchmark against
- * redis-server over unix sockets, and iperf3 over TCP. Used by main.ts. Both ends of the tunnel, the clients
- * and the server share the CPUs of the machine without restrictions.
+ * redis-server over unix sockets, and iperf3 over TCP. main.ts uses this file. Both ends of the tunnel, the
+ * clients and the server share the CPUs of the machine without restrictions.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,9 +36,9 @@ export const tunnelScenarios: readonly TunnelScenario[] = [
 ];
 
 /**
- * The way in which the program reaches its server. haproxy relays in C. One process of it shows the cost of
- * any relay on this machine, and two in a chain show the cost of the two ends of a tunnel in C, without
- * sessions.
+ * The way in which the program reaches its server. haproxy relays in C. One process of haproxy shows the cost
+ * of any relay on this machine, and two processes in a chain show the cost of the two ends of a tunnel in C,
+ * without sessions.
  */
 export const ways = ['direct', 'haproxy', 'two haproxys', 'tunnel'] as const;
 export type Way = (typeof ways)[number];
@@ -46,7 +46,7 @@ export type Way = (typeof ways)[number];
 export interface TunnelMeasurement extends CpuUse {
   /** The number of requests; for iperf3, the number of bytes. */
   readonly perSecond: number;
-  /** Zero for iperf3. */
+  /** It is zero for iperf3. */
   readonly p50Us: number;
   readonly p99Us: number;
 }

@@ -18,7 +18,7 @@ export function cpuUs(): number {
   return user + system;
 }
 
-/** Called when the process has reached its goal. */
+/** Runs when the process has reached its goal. */
 export function tell(importUs: number): void {
   const start: Start = { importUs, doneUs: cpuUs() };
   writeSync(1, `${JSON.stringify(start)}\n`);

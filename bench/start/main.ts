@@ -2,7 +2,7 @@
  * Measures how long a program takes to start. It measures from the start of a fresh process until its modules
  * are loaded, and until its first answer has arrived (a client) or it listens (a server). It is compared with
  * a Node process that does nothing, with grpc-js, and with the older build of `--tree`. All of them run in
- * turn, many times. It is started by scripts/bench-start.mjs.
+ * turn, many times. scripts/bench-start.mjs starts this program.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
  * One of the two processes of a pair: `node end.js server|client PEER SOCKET`. The server serves until it is
- * told to stop; the client measures the scenarios that it receives. It is started by main.ts.
+ * told to stop; the client measures the scenarios that it receives. main.ts starts this program.
  */
 import type { Window } from '../measure.ts';
 import { packageRoot } from '../paths.ts';

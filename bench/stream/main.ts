@@ -1,7 +1,7 @@
 /**
  * The benchmark of streams. It starts pairs of processes, requests measurements round by round, and prints
- * medians, ratios and whether each goal is reached. It sleeps while they measure. It is started by
- * scripts/bench-stream.mjs.
+ * medians, ratios and whether each goal is reached. It sleeps while the processes measure.
+ * scripts/bench-stream.mjs starts this program.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';

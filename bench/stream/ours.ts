@@ -1,6 +1,6 @@
 /**
  * rdma-rpc as the benchmark of streams measures it, with the public API and generated code. Large items are
- * sent from registered memory. It is used by both processes.
+ * sent from registered memory. Both processes use this file.
  */
 import { allocBuffer, createChannel, createClient, createServer, leaseOf } from 'rdma-rpc';
 import { type Item, StreamsDefinition } from './gen/stream.rdma.ts';

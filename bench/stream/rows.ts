@@ -22,8 +22,8 @@ function of(rows: readonly StreamRow[], scenario: string, peer: string): StreamR
 }
 
 /**
- * Returns how many times as many messages ours transfers. The figure is the median of the rounds' own ratios,
- * because a slowdown of the machine affects both peers of a round.
+ * Returns our rate of messages as a multiple of the peer's rate. The figure is the median of the rounds' own
+ * ratios, because a slowdown of the machine affects both peers of a round.
  */
 function times(rows: readonly StreamRow[], scenario: string): number {
   const theirs = of(rows, scenario, other);

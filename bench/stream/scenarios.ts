@@ -2,7 +2,10 @@
 
 export interface StreamScenario {
   readonly name: string;
-  /** `download`: a server stream; `upload`: a client stream; `chat`: one item at a time, back and forth. */
+  /**
+   * `download` is a server stream, `upload` is a client stream, and `chat` sends one item at a time, back and
+   * forth.
+   */
   readonly kind: 'download' | 'upload' | 'chat';
   /** The payload of an item. */
   readonly bytes: number;

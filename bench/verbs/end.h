@@ -40,7 +40,8 @@ class End {
 
   /// Returns a free send slot with room for a small message.
   std::uint32_t take_slot();
-  /// Returns a slot for a message that is sent in segments. For an answer, `call` is its call.
+  /// Returns a slot for a message that is sent in segments. For an answer, `call` is the call that it
+  /// answers.
   std::uint32_t take_long_slot(session::boundary::SubOp op, std::uint32_t call);
   void stage(session::boundary::SubOp op, std::uint32_t call, std::uint32_t method, std::uint32_t slot,
              std::size_t message_bytes);

@@ -1,5 +1,5 @@
 /**
- * The goals for real RDMA, as ratios within one run. It is used by the report.
+ * The goals for real RDMA, as ratios within one run. The report uses this file.
  */
 import type { Verdict } from '../goals.ts';
 import { type Row, ratio } from './rows.ts';
@@ -62,7 +62,10 @@ export interface Line {
   readonly theirs: Row;
   readonly bare: Row;
   readonly fabric: Row;
-  /** Whether the figures for `bare` agree with perftest's. Undefined when one of the two did not run. */
+  /**
+   * Whether the figures for `bare` agree with perftest's. It is undefined when one of the two programs did
+   * not run.
+   */
   readonly within: boolean | undefined;
 }
 

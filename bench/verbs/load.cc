@@ -144,7 +144,7 @@ Timing ask(End& end, Load load, std::size_t bytes, std::size_t calls) {
         if (is_large(call)) timing.bytes += shape.large_bytes;
         if (shape.large == 0) timing.bytes += small_bytes;
         // The clock is read once per call, as in perftest: a call begins when the call before it has ended.
-        // The calls beside the counted ones continue until the counted calls have ended.
+        // The calls beside the counted calls continue until the counted calls have ended.
         if (counts(call) ? started < calls : timing.call_ns.size() < calls) start(call, ended_ns);
         done = timing.call_ns.size() == calls && open == 0;
       },

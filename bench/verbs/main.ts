@@ -1,6 +1,6 @@
 /**
  * The benchmark of real RDMA. It measures in a guest with soft-RoCE or on the given devices, prints medians
- * and ratios, and then whether each goal is reached. It is started by scripts/bench-verbs.mjs.
+ * and ratios, and then whether each goal is reached. scripts/bench-verbs.mjs starts this program.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 // Measures the cost of a hit in the registration cache, and checks that a hit makes no device call. It prints
 // one line of JSON. It needs no RDMA, because its device is the shm device, wrapped in a device that counts.
-// It is started by bench/verbs/main.ts.
+// bench/verbs/main.ts starts this program.
 #include <chrono>
 #include <cstdio>
 #include <vector>

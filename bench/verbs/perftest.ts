@@ -8,7 +8,7 @@ import { type Ended, start } from './program.ts';
 export interface Devices {
   server: string;
   client: string;
-  /** The GID index of both ports. Undefined on InfiniBand, which needs none. */
+  /** The GID index of both ports. It is undefined on InfiniBand, which needs none. */
   gidIndex: number | undefined;
 }
 

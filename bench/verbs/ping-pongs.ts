@@ -27,7 +27,7 @@ const notListening = /couldn't connect|connection refused|ECONNREFUSED/i;
 
 let port = 21_000;
 
-/** Runs both ends. Returns the round trip in microseconds, as the mean, which is all that they print. */
+/** Runs both ends. Returns the mean round trip in microseconds, because the programs print nothing else. */
 async function usEach(program: readonly string[]): Promise<number> {
   const gid = gidIndex === undefined ? [] : ['-g', gidIndex];
   const common = [...program, '-p', String(++port), '-s', String(bytes), '-n', String(rounds), ...gid];

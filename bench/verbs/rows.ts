@@ -9,10 +9,10 @@ export interface Row {
   unit: 'us' | 'MiB/s';
   /**
    * Whether this is another figure of the run that produced the scenario's first row. A ratio of the two
-   * would be meaningless.
+   * figures would be meaningless.
    */
   sameRun: boolean;
-  /** Null when the row did not run. */
+  /** It is null when the row did not run. */
   rounds: (number | null)[];
   /** The reason why a round did not run; '' when all rounds ran. */
   why: string;

@@ -16,7 +16,7 @@ export interface Peer {
 export interface Scenario {
   name: string;
   unit: 'us' | 'MiB/s';
-  /** How often a round runs the scenario, because short measurements vary more. */
+  /** The number of times that a round runs the scenario, because short measurements vary more. */
   turns: number;
   /** The peers, of which the first is ours. */
   peers: readonly Peer[];
@@ -30,7 +30,7 @@ const smallBytes = 64;
 const frameBytes = smallBytes + 16;
 const bulkBytes = 1 << 20;
 const inFlight = 8;
-/** Number of calls of one round in the emulated guest. A real device makes `scale` times as many. */
+/** Number of calls of one round in the emulated guest. A real device makes `scale` times as many calls. */
 const pollCalls = 2000;
 /**
  * Two spinners on two CPUs are half as fast when the host puts both on one core, and that lasts for the life

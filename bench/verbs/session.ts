@@ -15,7 +15,7 @@ export type Load =
   | 'echo-sent'
   | 'echo-moved';
 export type Wait = 'poll' | 'events';
-/** How the memory of bulk calls is exposed (docs/wire/calls.md defines the terms). */
+/** The way in which the memory of bulk calls is exposed (docs/wire/calls.md defines the terms). */
 export type Exposure = 'window' | 'shared';
 
 export interface SessionFigures {

@@ -1,6 +1,6 @@
 /**
  * Records every call of a load, for `rdma-rpc bench --csv`. The records are kept in memory, so that no file
- * is written during the measurement. It is used by recording.ts.
+ * is written during the measurement. recording.ts uses this file.
  */
 
 const chunkRows = 1 << 16;

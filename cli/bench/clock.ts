@@ -1,6 +1,6 @@
 /**
  * The clock of the load generator. This is the real clock; tests have a clock that stands still until they
- * move it. It is used by load.ts.
+ * move it. load.ts uses this file.
  */
 
 export interface Clock {

@@ -118,7 +118,7 @@ export function withBenchFlags(command: Command): Command {
     .option('--no-progress', 'no progress line on stderr (shown on terminals only)');
 }
 
-/** Checks flags that are meaningful only together with other flags. Returns what is wrong, as a sentence. */
+/** Checks flags that are meaningful only together with other flags. Returns a sentence about the mistake. */
 function misfit(flags: BenchFlags): string | undefined {
   const { loadSchedule, rps, grpc, fabric } = flags;
   const loads = ['loadStart', 'loadStep', 'loadEnd', 'loadStepDuration', 'loadMaxDuration'] as const;

@@ -1,6 +1,6 @@
 /**
  * Reflection of gRPC servers by grpc.reflection.v1. Servers without it have the older v1alpha, which has the
- * same messages under another name. It is used by target.ts.
+ * same messages under another name. target.ts uses this file.
  */
 import { Method } from '../../runtime/codec/service/method.ts';
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';

@@ -1,6 +1,6 @@
 /**
  * Writes the latencies of a load as a log of HdrHistogram, one interval per line, for tools that read this
- * format. It is used by `rdma-rpc bench --hdr-log`.
+ * format. `rdma-rpc bench --hdr-log` uses this file.
  */
 import { HistogramLogWriter } from '#hdr-histogram';
 import { newHistogram, type Recording } from './recording.ts';

@@ -1,6 +1,6 @@
 /**
  * Runs one load from beginning to end: looks up the method, makes the requests, and counts and times the
- * calls. It is used by bench.ts.
+ * calls. bench.ts uses this file.
  */
 import { RpcError } from '../../runtime/core/errors/rpc-error.ts';
 import { serviceOf, sizeType } from '../server/raw-type.ts';

@@ -1,5 +1,5 @@
 /**
- * A text that differs in each call, by `{{…}}` as in ghz. It is used by data.ts.
+ * A text that differs in each call, by `{{…}}` as in ghz. data.ts uses this file.
  */
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { suggestion } from '../../codegen/diagnostic.ts';

@@ -127,7 +127,7 @@ async function showTiers(
     sides,
     tiers: await tierRanges(async (bytes) => tierOf('request', (await call(bytes, 0)).request)),
   }));
-  // Separate pairs are used, because the client expects responses as large as earlier ones, and provides
+  // Separate pairs are used, because the client expects responses as large as earlier responses, and provides
   // memory for them in advance.
   const response = {
     tiers: await tierRanges((bytes) =>

@@ -1,6 +1,6 @@
 /**
  * Describes a call of a given size in sentences: the tier of each message, the operations of each side, and
- * the reasons. It is used by `rdma-rpc explain`.
+ * the reasons. `rdma-rpc explain` uses this file.
  */
 import { slotBytesOn } from '../../runtime/boundary/contexts.ts';
 import { gatherBytes } from '../../runtime/limits.ts';

@@ -1,6 +1,6 @@
 /**
- * Finds the largest message size of each tier between two fabrics, by making real calls. It is used by
- * `rdma-rpc explain` without a size.
+ * Finds the largest message size of each tier between two fabrics, by making real calls. `rdma-rpc explain`
+ * without a size uses this file.
  */
 import type { Tier } from './text.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Makes real calls of given sizes. A server and a client in this process, each with its own context, make the
  * calls on the requested fabric. The operations of both sides are read from their counters, so the result
- * shows the runtime's decisions rather than a copy of its rules. It is used by `rdma-rpc explain`.
+ * shows the runtime's decisions rather than a copy of its rules. `rdma-rpc explain` uses this file.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -31,7 +31,7 @@ export interface Sized {
 /** The two sides to create. */
 export interface Pair {
   readonly fabric: Fabric;
-  /** For verbs: the names of the devices. By default the first usable device is used. */
+  /** The names of the devices, for verbs. By default the first usable device is used. */
   readonly clientDevice?: string | undefined;
   readonly serverDevice?: string | undefined;
   /** The minimum security of the session between the two. */

@@ -28,7 +28,7 @@ export const problem = (check: string, what: string, remedy: string): Finding =>
   remedy,
 });
 
-/** Returns a line for each, with the remedy below it, and a summary. */
+/** Returns a line for each finding, with the remedy below the finding, and a summary. */
 export function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = findings.flatMap(({ check, level, what, remedy }) => {

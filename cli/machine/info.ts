@@ -40,7 +40,7 @@ export interface Info {
   readonly kernelDevices: readonly DeviceFiles[];
   /** Ciphers for sealed sessions. */
   readonly ciphers: readonly string[];
-  /** In bytes; `docs/reference/options.md` lists the options that change them. */
+  /** The sizes are in bytes; `docs/reference/options.md` lists the options that change them. */
   readonly sizes: Sizes;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The system's files (/proc, /sys, /dev), under a root that tests can change. Used by `rdma-rpc info` and
- * `doctor`.
+ * The system's files (/proc, /sys, /dev), under a root that tests can change. `rdma-rpc info` and `doctor`
+ * use this file.
  */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export interface Machine {
    * read.
    */
   text(path: string): string | undefined;
-  /** Returns the target of a symbolic link, or undefined when the path is none. */
+  /** Returns the target of a symbolic link, or undefined when the path is not a symbolic link. */
   link(path: string): string | undefined;
   /** Returns the sorted entries of a directory; an empty list when it does not exist. */
   names(path: string): readonly string[];

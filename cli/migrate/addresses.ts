@@ -1,5 +1,5 @@
 /**
- * Converts addresses in the form of gRPC libraries. It is used by the rules of each library.
+ * Converts addresses in the form of gRPC libraries. The rules of each library use this file.
  */
 import { Node } from 'ts-morph';
 

@@ -1,5 +1,5 @@
 /**
- * The rules that convert code for connect-es. It is used by migrate-file.ts.
+ * The rules that convert code for connect-es. migrate-file.ts uses this file.
  */
 import {
   type CallExpression,

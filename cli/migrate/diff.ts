@@ -75,7 +75,7 @@ function changedLines(
 
 /**
  * Maximum of old lines × new lines that are compared. Larger hunks are shown as all old lines followed by all
- * new ones.
+ * new lines.
  */
 const comparedMax = 1_000_000;
 

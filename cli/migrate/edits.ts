@@ -1,6 +1,6 @@
 /**
  * Replacements of ranges in the text of one file. All other text stays the same, byte for byte, including
- * formatting and comments. It is used by `rdma-rpc migrate`.
+ * formatting and comments. `rdma-rpc migrate` uses this file.
  */
 
 export interface Edit {

@@ -1,5 +1,5 @@
 /**
- * Renames fields of errors. It is used by the rules of each library.
+ * Renames fields of errors. The rules of each library use this file.
  */
 import { Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';

@@ -1,7 +1,7 @@
 /**
  * The state of one file's migration: its imports of other libraries, the edits, the findings left for a
- * person, and the new imports. It is created by migrate-file.ts and changed by the rules of each library
- * (nice-grpc.ts and others).
+ * person, and the new imports. migrate-file.ts creates this object, and the rules of each library
+ * (nice-grpc.ts and others) change it.
  */
 import { type Identifier, Node, type SourceFile } from 'ts-morph';
 import { Edits } from './edits.ts';

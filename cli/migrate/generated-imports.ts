@@ -1,6 +1,6 @@
 /**
  * Converts imports of code from other generators. Each name is replaced by its counterpart in the generated
- * code of this package, where a counterpart exists. It is used by migrate-file.ts.
+ * code of this package, where a counterpart exists. migrate-file.ts uses this file.
  */
 import { dirname, relative, resolve, sep } from 'node:path';
 import { Node, SyntaxKind } from 'ts-morph';

@@ -1,5 +1,5 @@
 /**
- * Recognizes modules from other code generators. It is used by `rdma-rpc migrate`.
+ * Recognizes modules from other code generators. `rdma-rpc migrate` uses this file.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * The names that the files of `rdma-rpc gen` export, and the search for the counterpart of a name of another
- * generator. It is used by `rdma-rpc migrate`.
+ * generator. `rdma-rpc migrate` uses this file.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join, relative, sep } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Converts callbacks whose first parameter is an error into the functions of a promise's `then`. It is used
- * by the rules of grpc-js for calls of clients and servers.
+ * Converts callbacks whose first parameter is an error into the functions of a promise's `then`. The rules of
+ * grpc-js use this file for calls of clients and servers.
  */
 import {
   type ArrowFunction,
@@ -66,7 +66,7 @@ export function splitCallback(
 interface Ways {
   /** Returns the success path, with the statement `before` in front. */
   readonly done: (before: string) => string;
-  /** Returns the failure path. Undefined when the callback ignores its error. */
+  /** Returns the failure path. It is undefined when the callback ignores its error. */
   readonly failed: (() => string) | undefined;
 }
 
@@ -131,7 +131,7 @@ function leaves(statement: Statement): boolean {
 function blockText(file: FileChange, statements: readonly Statement[], before: string): string {
   const [first] = statements;
   const last = statements.at(-1);
-  // Rendered to the end of the block, because a statement there may have been removed with its line.
+  // The text reaches to the end of the block, because a statement there may have been removed with its line.
   const block = last?.getParent();
   const end =
     Node.isBlock(block) && block.getStatements().at(-1) === last ? block.getEnd() - 1 : last?.getEnd();

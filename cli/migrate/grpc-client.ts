@@ -1,5 +1,5 @@
 /**
- * Converts clients of grpc-js: constructors, and calls with a callback. It is used by the rules of grpc-js.
+ * Converts clients of grpc-js: constructors, and calls with a callback. The rules of grpc-js use this file.
  */
 import {
   type CallExpression,

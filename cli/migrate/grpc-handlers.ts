@@ -1,7 +1,7 @@
 /**
  * Converts handlers of grpc-js, with a callback or with `call.write`, to functions that return their response
  * or yield messages. A handler is converted when all paths through it are clear. A service is converted with
- * all of its handlers or stays as it is. It is used by the rules of grpc-js.
+ * all of its handlers or stays as it is. The rules of grpc-js use this file.
  */
 import {
   type ArrowFunction,

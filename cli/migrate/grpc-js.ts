@@ -1,5 +1,5 @@
 /**
- * The rules that convert code for @grpc/grpc-js. It is used by migrate-file.ts.
+ * The rules that convert code for @grpc/grpc-js. migrate-file.ts uses this file.
  */
 import { type CallExpression, type NewExpression, Node, SyntaxKind } from 'ts-morph';
 import { addressOf } from './addresses.ts';

@@ -1,5 +1,5 @@
 /**
- * Converts uses of grpc-js' Metadata, whose `get` returns a list. It is used by the rules of grpc-js.
+ * Converts uses of grpc-js' Metadata, whose `get` returns a list. The rules of grpc-js use this file.
  */
 import { type CallExpression, Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';

@@ -1,5 +1,5 @@
 /**
- * Finds where a handler of grpc-js ends, and converts its errors. It is used by grpc-handlers.ts.
+ * Finds where a handler of grpc-js ends, and converts its errors. grpc-handlers.ts uses this file.
  */
 import { Node, type Statement } from 'ts-morph';
 import type { FileChange } from './file-change.ts';

@@ -1,5 +1,5 @@
 /**
- * Migrates one file: applies the rules of the libraries that it imports. It is used by migrate.ts.
+ * Migrates one file: applies the rules of the libraries that it imports. migrate.ts uses this file.
  */
 import type { SourceFile } from 'ts-morph';
 import { migrateConnect } from './connect.ts';

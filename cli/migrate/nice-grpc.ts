@@ -1,5 +1,5 @@
 /**
- * The rules that convert code for nice-grpc. It is used by migrate-file.ts.
+ * The rules that convert code for nice-grpc. migrate-file.ts uses this file.
  */
 import { type CallExpression, Node, SyntaxKind } from 'ts-morph';
 import { addressOf } from './addresses.ts';

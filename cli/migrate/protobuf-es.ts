@@ -1,5 +1,5 @@
 /**
- * Converts functions of @bufbuild/protobuf on schemas of protoc-gen-es. It is used by migrate-file.ts.
+ * Converts functions of @bufbuild/protobuf on schemas of protoc-gen-es. migrate-file.ts uses this file.
  */
 import { type CallExpression, Node } from 'ts-morph';
 import type { FileChange } from './file-change.ts';

@@ -1,6 +1,6 @@
 /**
- * Finds the imports of a file, and the uses of each imported name. It is used by file-change.ts and the
- * rules.
+ * Finds the imports of a file, and the uses of each imported name. file-change.ts and the rules use this
+ * file.
  */
 import {
   type EntityName,
@@ -26,7 +26,7 @@ export interface Imported {
 export interface Reference {
   readonly imported: Imported;
   readonly module: string;
-  /** The name in the module, which is `status` for `grpc.status`. Empty for a namespace as a whole. */
+  /** The name in the module, which is `status` for `grpc.status`. It is empty for a namespace as a whole. */
   readonly name: string;
   /** The node `Status`, or the whole node `grpc.Status`. */
   readonly node: Node;

@@ -1,6 +1,6 @@
 /**
- * Converts status codes, which have the same numbers and mostly the same names. It is used by the rules of
- * each library.
+ * Converts status codes, which have the same numbers and mostly the same names. The rules of each library use
+ * this file.
  */
 import { Node, SyntaxKind } from 'ts-morph';
 import type { FileChange } from './file-change.ts';

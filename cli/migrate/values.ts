@@ -1,7 +1,7 @@
 /**
  * Finds out what an expression is: a server, a channel, a client or metadata. It uses only initializers and
- * written types within the file, because the libraries may not be installed. It is used by the rules of each
- * library.
+ * written types within the file, because the libraries may not be installed. The rules of each library use
+ * this file.
  */
 import { Node } from 'ts-morph';
 

@@ -49,7 +49,7 @@ export class Control {
     return this.#peer;
   }
 
-  /** Called at once when the peer ends the test or is gone. */
+  /** Runs at once when the peer ends the test or is gone. */
   set onError(listener: (error: PerfError) => void) {
     this.#onError = listener;
     if (this.#error !== undefined) listener(this.#error);
@@ -66,7 +66,7 @@ export class Control {
     return message;
   }
 
-  /** Returns the next message, but leaves it as the next one. A `timeoutMs` of 0 means no time limit. */
+  /** Returns the next message without removing it. A `timeoutMs` of 0 means no time limit. */
   async peek(kind: string, timeoutMs: number): Promise<Message> {
     let late: NodeJS.Timeout | undefined;
     if (timeoutMs > 0)

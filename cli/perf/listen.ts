@@ -33,7 +33,7 @@ const helloMs = 10_000;
  */
 const silentMax = 64;
 
-/** Makes all peers begin a size together. If one cannot, none begins. */
+/** Makes all peers begin a size together. If one of them cannot begin, no peer begins. */
 class Together {
   #waiting: { go(): void; fail(error: Error): void }[] = [];
   #error: Error | undefined;
@@ -94,7 +94,9 @@ export async function listen(options: ListenOptions): Promise<Tested> {
   );
 }
 
-/** Waits for peers that have sent their request. It rejects other peers and prints that it did. */
+/**
+ * Waits for peers that have sent their request. Rejects other peers, and prints a line about each rejection.
+ */
 async function gather(options: ListenOptions): Promise<Peer[]> {
   const { host, port, peers: wanted, say } = options;
   const server = createServer();
@@ -120,8 +122,8 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
           controls.delete(control);
           silent.delete(control);
         });
-        // The first peer's request limits the requests of the others. The first peer is known only when a
-        // peer has sent its request.
+        // The first peer's request limits the requests of the other peers. The first peer is known only when
+        // a peer has sent its request.
         const heard = hear(control, options, () => found[0]).finally(() => silent.delete(control));
         heard.then(
           (hello) => {

@@ -15,7 +15,10 @@ import type { PerfAddress, PerfLimits, PerfOptions, PerfOutcome, PerfStep } from
 /** Version of the line format (native/perf/program/side.h). */
 const lines = 2;
 const file = 'rdma_rpc_perf';
-/** Time in ms for the program to end. After that it is killed, and a slow device is left to the system. */
+/**
+ * Time in ms for the program to end. After that time the program is killed, and a slow device is left to the
+ * system.
+ */
 const endMs = 5000;
 
 const remedies: Readonly<Record<string, string>> = {

@@ -13,7 +13,7 @@ export interface Row {
   readonly bytes: number;
   readonly messages: number;
   readonly elapsedUs: number;
-  /** Null in bandwidth tests, and in tests with a duration. */
+  /** It is null in bandwidth tests, and in tests with a duration. */
   readonly latencyUs: LatencyUs | null;
   /** Mean latency of a message in tests with a duration; null in bandwidth tests. */
   readonly meanUs: number | null;
@@ -31,8 +31,8 @@ export interface Row {
 }
 
 /**
- * Returns a quantile of nanoseconds in ascending order. As in perftest, it is the sample at index n × `part`
- * of n samples.
+ * Returns a quantile of nanoseconds in ascending order. The percentile is the sample at index n × `part` of n
+ * samples, as in perftest.
  */
 const quantile = (sorted: Uint32Array, part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))]! / 1000;

@@ -10,8 +10,8 @@ export interface PeerRows {
   readonly peerDevice: string;
   readonly rows: readonly Row[];
   /**
-   * The first message with wrong content. Empty when no such message was found, or when messages were not
-   * validated.
+   * The first message with wrong content. It is empty when no such message was found, or when messages were
+   * not validated.
    */
   readonly firstCorrupt: string;
 }

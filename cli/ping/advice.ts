@@ -6,7 +6,7 @@ import type { StepName } from './steps.ts';
 /** The step at which a server was not reached, or a later round trip without an answer. */
 export type Stop = StepName | 'sideband' | 'session';
 
-/** Thrown when the time limit has passed. The reason is then the same for every step. */
+/** The error when the time limit has passed. The reason is then the same for every step. */
 export class TooLate extends Error {}
 
 const stopped =

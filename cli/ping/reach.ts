@@ -1,5 +1,5 @@
 /**
- * Opens one connection to a server as a channel does, and measures each step. It is used by `rdma-rpc ping`,
+ * Opens one connection to a server as a channel does, and measures each step. `rdma-rpc ping` uses this file,
  * once or many times.
  */
 import { lookup } from 'node:dns/promises';
@@ -14,7 +14,7 @@ import { adviceFor, type Stop, TooLate } from './advice.ts';
 import { Session } from './session.ts';
 import { type TimedStep, Timeline } from './steps.ts';
 
-/** Thrown when a server was not reached, or has not answered. */
+/** The error when a server was not reached, or has not answered. */
 export class Stopped extends Error {
   readonly step: Stop;
   /** Advice for the user. */
@@ -30,7 +30,7 @@ export class Stopped extends Error {
 export interface Target {
   readonly address: Address;
   readonly side: LocalSide;
-  /** Undefined without TLS. */
+  /** It is undefined without TLS. */
   readonly tls: TlsDial | undefined;
   /** Time limit in milliseconds until the session is open, and for each round trip. */
   readonly timeoutMs: number;

@@ -27,7 +27,7 @@ export class Session {
   readonly #down: Promise<void>;
   /** True when the session is broken. `#ended` follows with the reason. */
   #lost = false;
-  /** Why the session has ended. */
+  /** The reason why the session has ended. */
   #ended: string | undefined;
   /** Ends the current round trip with an error. */
   #fail: ((error: Error) => void) | undefined;
@@ -84,7 +84,7 @@ export class Session {
     });
   }
 
-  /** Does the same over the fabric. */
+  /** Makes a round trip over the fabric, as `sideband` does over the sideband. */
   fabric(): Promise<number> {
     return this.#roundTrip(this.#connection.fabric, (done) => {
       const begun = this.#calls.start(pingMethod, {}, 0, undefined, (answer) => {

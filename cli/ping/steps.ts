@@ -1,6 +1,6 @@
 /**
- * The steps of reaching a server, in their order, and the timeline that measures them. It is used by
- * `rdma-rpc ping`.
+ * The steps of reaching a server, in their order, and the timeline that measures them. `rdma-rpc ping` uses
+ * this file.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import type { FabricReason } from '../../runtime/control/frames.ts';
@@ -36,7 +36,7 @@ export class Timeline {
   readonly steps: TimedStep[] = [];
   /** The step that has begun and has not ended. */
   current: StepName;
-  /** The reason why no other fabric was chosen. Empty until a fabric is chosen. */
+  /** The reason why no other fabric was chosen. It is empty until a fabric is chosen. */
   others: readonly FabricReason[] = [];
   readonly #tls: boolean;
   readonly #onStep: ((step: TimedStep) => void) | undefined;
@@ -58,7 +58,7 @@ export class Timeline {
     return toMicroseconds(this.#lastMs - this.#beganMs);
   }
 
-  /** Ends the current step, and begins the next one. */
+  /** Ends the current step, and begins the next step. */
   end(next: StepName, more: Pick<TimedStep, 'about' | 'failed'> = {}): void {
     const now = clockMs();
     const step = { step: this.current, ms: toMicroseconds(now - this.#lastMs), ...more };

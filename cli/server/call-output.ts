@@ -1,7 +1,7 @@
 /**
  * The output of a call. Its messages go to stdout. An error with its details goes to stderr. With `-v`, the
  * negotiated session and all metadata that was sent and received go to stderr, too. With `--json` everything
- * goes to stdout, one line for each item. It is used by `rdma-rpc call`.
+ * goes to stdout, one line for each item. `rdma-rpc call` uses this file.
  */
 import { Buffer } from 'node:buffer';
 import pc from '#picocolors';

@@ -1,6 +1,6 @@
 /**
  * Messages that are already encoded, or not yet decoded, as MessageTypes. The runtime passes their bytes
- * through. It is used by `rdma-rpc call` and `rdma-rpc bench`.
+ * through. `rdma-rpc call` and `rdma-rpc bench` use this file.
  */
 import type { DescMethod } from '#protobuf';
 import { noRoom } from '../../runtime/codec/memory/writer.ts';

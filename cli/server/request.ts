@@ -1,6 +1,6 @@
 /**
- * Reads requests from the command line: JSON values, one after another, as messages of a type. It is used by
- * `rdma-rpc call`.
+ * Reads requests from the command line: JSON values, one after another, as messages of a type. `rdma-rpc
+ * call` uses this file.
  */
 import {
   type DescField,

@@ -1,5 +1,5 @@
 /**
- * Reads requests from stdin. It is used by `rdma-rpc call` and `rdma-rpc bench`, on the main thread.
+ * Reads requests from stdin. `rdma-rpc call` and `rdma-rpc bench` use this file on the main thread.
  */
 import { fstatSync } from 'node:fs';
 

@@ -1,7 +1,7 @@
 /**
  * Flags of the commands that connect to a server: for TLS, for the credentials that the server's
- * `authenticate` checks, and for the minimum security of a session. It is used by connection.ts and by
- * `rdma-rpc bench`, on the main thread.
+ * `authenticate` checks, and for the minimum security of a session. connection.ts and `rdma-rpc bench` use
+ * this file on the main thread.
  */
 import { type Command, Option } from '#commander';
 import { readInput } from '../../codegen/source/files.ts';

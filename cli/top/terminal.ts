@@ -8,8 +8,8 @@ const enter = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[H\u001b[2J';
 const leave = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const home = '\u001b[H';
 /**
- * This escape sequence is written in front of a line. Behind a line as wide as the screen it would clear the
- * last character.
+ * This escape sequence is written in front of a line. Behind a line as wide as the screen, the sequence would
+ * clear the last character.
  */
 const clearToEndOfLine = '\u001b[K';
 const clearBelow = '\u001b[J';

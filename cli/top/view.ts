@@ -16,7 +16,7 @@ export interface MethodView {
   readonly calls: number;
   readonly callsPerSecond: number;
   readonly failedPerSecond: number;
-  /** The calls that ended between the two readings. Null when no call ended. */
+  /** The calls that ended between the two readings. They are null when no call ended. */
   readonly p50Us: number | null;
   readonly p99Us: number | null;
 }
@@ -134,7 +134,7 @@ function contextView(
 
 /**
  * Each context is compared separately, so that the counts of a closed context are not subtracted from those
- * of the others.
+ * of other contexts.
  */
 function ratesOf(pairs: readonly Paired[], seconds: number): Sums {
   const rates: Sums = {};

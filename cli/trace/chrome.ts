@@ -43,7 +43,7 @@ export function chromeTrace(about: TraceAbout, events: readonly TraceEvent[]): o
       };
     }),
   ];
-  /** Calls whose request was seen, but whose end was not. */
+  /** Calls whose request was seen, but whose end was not seen. */
   const open = new Map<string, ChromeEvent>();
   for (const event of events) {
     const { atNs, context: _, session, kind, ...fields } = event;

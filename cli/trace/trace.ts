@@ -36,7 +36,7 @@ function callName(text: string): string {
   throw new InvalidArgumentError('Give a call as it is shown, such as 12.3.');
 }
 
-/** Parses one or several kinds, separated by commas, and appends them to the given ones. */
+/** Parses one or several kinds, separated by commas, and appends them to the given kinds. */
 function kindsOf(text: string, before: readonly Kind[] = []): readonly Kind[] {
   const given = text.split(',').map((name) => kinds.find((kind) => kind === name));
   if (given.every((kind) => kind !== undefined)) return [...before, ...given];

@@ -30,8 +30,8 @@ export interface CarrierOptions {
    */
   readonly onAway?: () => void;
   /**
-   * Called when the stream, and therefore all its connections, have ended. `error` is undefined when there
-   * was no error.
+   * Runs when the stream, and therefore all its connections, have ended. `error` is undefined when there was
+   * no error.
    */
   readonly onOver: (error: unknown) => void;
   /** The number before that of the first connection, for tests. Default 0. */

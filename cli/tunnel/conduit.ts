@@ -1,6 +1,6 @@
 /**
  * One connection of a program through a carrier. Bytes that the program sends go into frames, and bytes of
- * received frames go to the program. Created by both ends of the tunnel, on the JS thread.
+ * received frames go to the program. Both ends of the tunnel create conduits, on the JS thread.
  *
  * Each direction has a window. The sender pauses its program when it has sent `windowBytes` that the other
  * side's program has not read yet. Therefore a slow reader stops only its own writer, and no other
@@ -24,7 +24,7 @@ export type Report = (error: Error, wasConnecting: boolean) => void;
 export interface ConduitOwner {
   send(kind: number, connection: number, value?: number): void;
   sendData(connection: number, bytes: Uint8Array): void;
-  /** Called when the program's socket is closed; the conduit sends nothing after that. */
+  /** Runs when the program's socket is closed; the conduit sends nothing after that. */
   onClosed(connection: number): void;
 }
 

@@ -117,7 +117,7 @@ export class FrameWriter {
 
 export interface FrameHandler {
   onFrame(kind: number, connection: number, value: number): void;
-  /** Called with consecutive segments of the data of a frame. */
+  /** Receives consecutive segments of the data of a frame. */
   onData(connection: number, bytes: Buffer): void;
 }
 

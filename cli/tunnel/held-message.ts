@@ -1,7 +1,7 @@
 /**
  * A message whose data programs have not taken completely. A large message lies in leased memory of the
  * arena. Without a release, that memory would stay in use until it is garbage-collected, and the following
- * messages would use other memory. Made by a Carrier, on the JS thread.
+ * messages would use other memory. A Carrier makes this object on the JS thread.
  */
 import type { Lease } from '../../runtime/core/lease.ts';
 

@@ -16,7 +16,7 @@ export class NearCarriers {
   readonly #open: () => Channel;
   readonly #counts: RelayCounts;
   readonly #report: Report;
-  /** Each carrier with what `close()` needs of it. */
+  /** Each carrier with the objects that `close()` needs. */
   readonly #carriers = new Map<Carrier, { readonly channel: Channel; readonly over: Promise<void> }>();
   #current: Carrier | undefined;
   /** The channel for the first carrier. */
@@ -42,7 +42,7 @@ export class NearCarriers {
   async close(): Promise<void> {
     for (const [carrier, { channel }] of this.#carriers) {
       carrier.drain();
-      // Nothing has gone through a carrier that the other side has not accepted, and perhaps it never will.
+      // A carrier that the other side has not accepted has carried no data, and may never be accepted.
       if (!carrier.open) void channel.close();
     }
     await Promise.all([...this.#carriers.values()].map(({ over }) => over));

@@ -1,4 +1,6 @@
-/** The sockets between the tunnel and programs: TCP or unix sockets of `node:net`. Used by both ends. */
+/**
+ * The sockets between the tunnel and programs: TCP or unix sockets of `node:net`. Both ends use this file.
+ */
 import {
   connect,
   createServer,

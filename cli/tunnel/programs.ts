@@ -8,7 +8,7 @@ import { reset } from './program-side.ts';
 export class Programs {
   readonly #open = new Set<Socket>();
 
-  /** Remembers the socket until it is closed. Returns it. */
+  /** Remembers the socket until it is closed, and returns the socket. */
   add(program: Socket): Socket {
     this.#open.add(program);
     program.once('close', () => this.#open.delete(program));
@@ -20,7 +20,7 @@ export class Programs {
     await Promise.all([...this.#open].map((each) => new Promise((resolve) => each.once('close', resolve))));
   }
 
-  /** Resets the sockets, so that no program takes the part that it has got for the whole. */
+  /** Resets the sockets, so that no program mistakes the part that it has received for the whole. */
   reset(): void {
     for (const program of this.#open) reset(program);
   }

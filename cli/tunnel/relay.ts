@@ -1,6 +1,6 @@
 /**
  * Joins a connection of a program with a socket of `rdma-rpc/socket`: the bytes and the end of each are
- * passed to the other. Used by the serving end of `rdma-rpc tunnel`, for clients that need no tunnel.
+ * passed to the other. The serving end of `rdma-rpc tunnel` uses this file for clients that need no tunnel.
  */
 import type { Socket as NetSocket } from 'node:net';
 import type { Socket } from '../../runtime/socket/socket.ts';

@@ -73,7 +73,7 @@ const resetMs = 1000;
 function drained(end: TunnelEnd, graceMs: number, open: () => number): Promise<void> {
   return new Promise((resolve) => {
     let draining = false;
-    // A far end that is stopped must not keep this process. The resets leave before the time is over.
+    // A far end that is stopped must not keep this process alive. The resets leave before the time is over.
     const endNow = (): void => {
       end.destroy();
       setTimeout(resolve, resetMs);
@@ -89,7 +89,7 @@ function drained(end: TunnelEnd, graceMs: number, open: () => number): Promise<v
         clearTimeout(late);
         resolve();
       });
-      // The line is printed when it has become true.
+      // The line is printed last, because only then is its content true.
       console.error(`${signal}: taking no more connections; ${open()} open`);
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);

@@ -1,6 +1,6 @@
 /**
- * Numbers of google.protobuf.FieldDescriptorProto and Edition, by name. They are used wherever descriptors
- * are made or read.
+ * Numbers of google.protobuf.FieldDescriptorProto and Edition, by name. This file is used wherever
+ * descriptors are made or read.
  */
 
 export const typeNumbers = {

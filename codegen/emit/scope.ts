@@ -22,8 +22,8 @@ export interface EmitOptions {
 }
 
 /**
- * Node treats an import as a URL, and compilers treat it as a path. For file names with these characters they
- * find different files.
+ * Node treats an import as a URL, and compilers treat it as a path. For file names with these characters Node
+ * and compilers find different files.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: URLs lose some of them
 const notInImports = /[#?%\\\x00-\x1f\x7f]/g;

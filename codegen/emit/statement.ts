@@ -6,9 +6,9 @@
 import type { FileScope } from './scope.ts';
 
 export interface Statement {
-  /** Text for the `.ts` or the `.js`. Empty when the statement has no such text. */
+  /** Text for the `.ts` or the `.js`. It is empty when the statement has no such text. */
   readonly code: string;
-  /** Text for the `.d.ts` beside a `.js`. Empty when the statement has no such text. */
+  /** Text for the `.d.ts` beside a `.js`. It is empty when the statement has no such text. */
   readonly declaration: string;
 }
 

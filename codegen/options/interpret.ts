@@ -239,6 +239,6 @@ export function interpretOptions(schema: Schema, file: SchemaFile, pending: Pend
   if (pending.holder.options !== undefined) tree.decode(pending.holder.options);
   const interpreter = new Interpreter(schema, file, pending);
   for (const statement of pending.statements) interpreter.statement(tree, statement);
-  // The options are encoded without the faulty ones, so that the following checks find other errors.
+  // The options are encoded without the faulty options, so that the following checks find other errors.
   pending.holder.options = tree.encode();
 }

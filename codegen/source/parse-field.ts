@@ -254,7 +254,7 @@ export class FieldParser {
 
   /**
    * Every `optional` field of proto3 is the only field of an implicit oneof. These oneofs follow the declared
-   * ones.
+   * oneofs.
    */
   syntheticOneofs(message: DescriptorProto): void {
     const taken = new Set([...message.field, ...message.oneofDecl].map(({ name }) => name));

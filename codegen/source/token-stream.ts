@@ -7,7 +7,7 @@ import { bytesOfQuoted } from '../../runtime/codec/textformat/escape.ts';
 import type { Reporter } from '../diagnostic.ts';
 import type { Token } from './lexer.ts';
 
-/** Thrown after an error has been reported. It unwinds to the next statement. */
+/** The parser throws this error after it has reported a fault. It unwinds to the next statement. */
 export class SyntaxFault extends Error {}
 
 export class TokenStream {

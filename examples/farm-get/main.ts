@@ -17,8 +17,8 @@ const valueBytes = 1000;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
- * Serves until `stops`. While GETs run, it overwrites one value after another, each in several event-loop
- * iterations.
+ * Serves until `stops` resolves. While GETs run, the server overwrites one value after another, each in
+ * several event-loop iterations.
  */
 async function serve(
   device: string,

@@ -5,7 +5,7 @@
  * READ have the same even version, the READ has seen no part of a write.
  *
  * Software devices copy with the CPU, which does not read a line at once. Therefore the content also has a
- * checksum, as in Pilaf (ATC 2013). Of torn objects, one in 2^32 would pass as whole.
+ * checksum, as in Pilaf (ATC 2013). One torn object in 2^32 would pass as whole.
  */
 import { crc32 } from 'node:zlib';
 

@@ -11,7 +11,7 @@ export class Pump {
   readonly #cq: CompletionQueue;
   readonly #done = new Completions(64);
   readonly #take: (done: Completions, i: number) => void;
-  /** Called between polls, for work that depends on time. */
+  /** Runs between polls, for work that depends on time. */
   readonly #idle: () => void;
   #waiting = 0;
   #runs = false;

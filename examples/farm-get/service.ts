@@ -22,8 +22,8 @@ export interface Farm extends Disposable {
 }
 
 /**
- * A READ has no completion on this side, so a server need not wait for one. However, on tcp the process does
- * the work of its device, and does it while it waits.
+ * A READ has no completion on this side, so a server need not wait for one. On tcp, however, the process does
+ * the work of its device, and it does this work while it waits.
  */
 async function serve(cq: CompletionQueue): Promise<void> {
   for await (const _ of cq);

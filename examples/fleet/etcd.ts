@@ -1,6 +1,6 @@
 /**
- * An etcd that belongs to the fleet, from Debian's etcd-server, in a folder that is removed with it. Used by
- * main.ts.
+ * An etcd that belongs to the fleet, from Debian's etcd-server, in a folder that is removed with it. main.ts
+ * uses this file.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,6 @@
-/** The servers of the fleet, their registry and their gateway, as processes that this one starts and ends. */
+/**
+ * The servers of the fleet, their registry and their gateway, as processes that this process starts and ends.
+ */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent } from 'node:http';
@@ -52,7 +54,7 @@ export class Fleet {
   readonly #onExit = (): void => {
     for (const child of this.#children()) child.kill('SIGKILL');
   };
-  /** The URL of the gateway. Empty before `begin`. */
+  /** The URL of the gateway. It is empty before `begin`. */
   url = '';
 
   private constructor(size: number, hosts: Hosts, folder: string, etcd: Etcd | undefined) {

@@ -44,7 +44,7 @@ function reply(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** Rejects when the request is not one of this method. */
+/** Rejects when the request is not a request of this method. */
 async function messageOf(request: IncomingMessage): Promise<HelloRequest> {
   let text = '';
   for await (const chunk of request.setEncoding('utf8') as AsyncIterable<string>) {

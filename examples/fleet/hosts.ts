@@ -1,8 +1,8 @@
 /**
  * Determines where the servers of the fleet run. Each is either in its own network namespace, joined to this
- * one by a cable (veth), or an ordinary process of this host. A server in a namespace is cut off by taking
- * down its end of the cable. Packets are then lost, as with a broken switch. An ordinary process is stopped
- * instead. Used by main.ts.
+ * namespace by a cable (veth), or an ordinary process of this host. A server in a namespace is cut off by
+ * taking down its end of the cable. Packets are then lost, as with a broken switch. An ordinary process is
+ * stopped instead. main.ts uses this file.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ export interface Place {
 }
 
 export interface Hosts {
-  /** The line that the fleet prints about it at the beginning. */
+  /** The line about the hosts that the fleet prints at the beginning. */
   readonly text: string;
   /**
    * Starts a program. Its arguments may depend on two hosts: the host on which it listens and is reached, and
@@ -91,7 +91,7 @@ const marker = 'RDMA_RPC_FLEET_NAMESPACE';
 /** Runs as root, or as root of a user namespace, which some systems let every user create. */
 const flags = process.getuid?.() === 0 ? ['--net'] : ['--user', '--map-root-user', '--net'];
 
-/** Returns why this user cannot make namespaces and cables here, or '' when it can. */
+/** Returns the reason why this user cannot make namespaces and cables here, or '' when it can. */
 export function whyNoNamespaces(): string {
   const trial = 'ip link add f0 type veth peer name f1 && unshare --net -- true';
   const { error, status, stderr } = spawnSync('unshare', [...flags, '--', 'sh', '-c', trial], {
@@ -111,8 +111,9 @@ export async function inNamespace(
 ): Promise<number | string | undefined> {
   if (process.env[marker] !== undefined) {
     run('ip', 'link', 'set', 'lo', 'up');
-    // The process that asked has gone, however it ended. It waits for the end of this one, so its connection
-    // must not keep this process alive, as Node lets every connection do whose end has a listener.
+    // End this process when the process that started it is gone. That process waits for the end of this
+    // process. Therefore the connection between them must not keep this process alive, which Node lets a
+    // connection do when its end has a listener.
     process.once('disconnect', () => process.exit(1));
     process.channel?.unref();
     return undefined;

@@ -1,6 +1,6 @@
 /**
  * The load of the fleet: clients of the gateway that call without a pause, and the results that they saw.
- * Used by main.ts.
+ * main.ts uses this file.
  */
 import { Agent, request } from 'node:http';
 

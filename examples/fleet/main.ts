@@ -19,7 +19,10 @@ import { errorsOf, lineOf, type Second, tableOf } from './table.ts';
 /** The pause in ms between two events, in which all servers run. */
 const quietMs = 200;
 
-/** One event in ten kills a server, and one cuts a server off. The others roll a server, as a deployment. */
+/**
+ * One event in ten kills a server, and one cuts a server off. The other events roll a server, as a deployment
+ * does.
+ */
 async function happen(fleet: Fleet, n: number, cutMs: number): Promise<string> {
   const name = fleet.names[n % fleet.names.length]!;
   if (n % 10 === 4) {

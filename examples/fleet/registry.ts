@@ -11,12 +11,15 @@ import { etcd, register } from 'rdma-rpc/etcd';
 export type RegistryName = string;
 
 const service = 'fleet/greeter';
-/** How long a killed server stays in the list. The shortest that `register` allows. */
+/** The time for which a killed server stays in the list. It is the shortest time that `register` allows. */
 const ttlMs = 2_000;
 
 const withoutScheme = (name: RegistryName): string => name.slice(5);
 
-/** Replaces the list in one step: readers see either the old list or the new one. Nothing to do with etcd. */
+/**
+ * Replaces the list in one step: readers see either the old list or the new list. Does nothing for a list in
+ * etcd.
+ */
 export function publish(name: RegistryName, addresses: readonly string[]): void {
   if (!name.startsWith('file:')) return;
   const path = withoutScheme(name);

@@ -19,7 +19,7 @@ export interface Row {
 export const errorsOf = ({ errors }: Seen): string =>
   [...errors].map(([code, count]) => `${code} ${count}`).join(' ') || '0';
 
-/** Returns the lines as columns. The first two columns are texts, the others are numbers. */
+/** Returns the lines as columns. The first two columns are texts, and the other columns are numbers. */
 function aligned(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)));
   return rows.map((row) =>

@@ -34,7 +34,7 @@ export interface HerdClientOptions {
   readonly device: string;
   readonly open?: OpenOptions;
   readonly ways: Ways;
-  /** The same number as at the server. Default 16. */
+  /** The server must have the same number. Default 16. */
   readonly slotsEach?: number;
   /** Time in milliseconds without a response after which a request is written again. Default 20. */
   readonly retryMs?: number;

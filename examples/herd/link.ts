@@ -36,7 +36,7 @@ export function checkWays(device: Device, ways: Ways): void {
 export class HerdLink {
   /** The queue pair for requests and, over `rc`, also for responses. */
   readonly connected: QueuePair;
-  /** The queue pair for responses over UD. The server has one for all clients. */
+  /** The queue pair for responses over UD. The server has one such queue pair for all clients. */
   readonly datagrams: QueuePair | undefined;
   readonly #pd: ProtectionDomain;
   readonly #device: Device;

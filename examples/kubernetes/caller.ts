@@ -1,6 +1,6 @@
 /**
- * Makes the objects of a client's pod: a channel to the pods of the Service, and its metrics. Used by
- * client.ts.
+ * Makes the objects of a client's pod: a channel to the pods of the Service, and its metrics. client.ts uses
+ * this file.
  */
 import type { Registry } from 'prom-client';
 import { type Channel, createChannel, createClient, type Resolver } from 'rdma-rpc';

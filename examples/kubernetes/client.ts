@@ -1,6 +1,6 @@
 /**
- * The program of the client's pods. It finds the servers by their EndpointSlices, calls one every 100 ms, and
- * exports metrics about them. `node dist/examples/kubernetes/client.js`.
+ * The program of the client's pods. It finds the servers by their EndpointSlices, calls one of them every 100
+ * ms, and exports metrics about the calls. `node dist/examples/kubernetes/client.js`.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Registry } from 'prom-client';

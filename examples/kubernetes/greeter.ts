@@ -17,7 +17,7 @@ export interface Running {
   readonly address: string;
   readonly probes: number;
   readonly metrics: number;
-  /** Finishes the calls in flight. Readiness fails from its beginning on. */
+  /** Finishes the calls in flight. Readiness fails from the beginning of the drain on. */
   drain(): Promise<void>;
   /** Closes the ports of probes and metrics, which stay open while the server drains. */
   close(): Promise<void>;

@@ -1,4 +1,6 @@
-/** The HTTP port from which Prometheus reads the metrics of a pod. Used by the server and the client. */
+/**
+ * The HTTP port from which Prometheus reads the metrics of a pod. The server and the client use this file.
+ */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

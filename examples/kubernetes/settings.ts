@@ -8,7 +8,10 @@ export const ports = { rpc: 5000, probes: 8080, metrics: 9464 };
 /** The path at which Prometheus reads the metrics. */
 export const metricsPath = '/metrics';
 
-/** How long calls in flight may take when a pod ends, in ms. Shorter than the grace period of the pod. */
+/**
+ * The time in ms that calls in flight may take when a pod ends. It is shorter than the grace period of the
+ * pod.
+ */
 export const graceMs = 30_000;
 
 /** The Service of the servers, and its port for calls. */

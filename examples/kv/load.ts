@@ -24,7 +24,7 @@ export interface LoadReport {
   elapsedMs: number;
 }
 
-/** Called after each phase and during it, at most once per percent. */
+/** Runs after each phase and during it, at most once per percent. */
 export type Progress = (phase: string, done: number, total: number) => void;
 
 const KiB = 1024;

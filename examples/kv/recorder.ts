@@ -1,5 +1,5 @@
 /**
- * Counts and times the calls of the load, by operation and size. It is used by the client process.
+ * Counts and times the calls of the load, by operation and size. The client process uses this file.
  */
 
 const operations = ['Get', 'Put', 'Delete'] as const;

@@ -3,7 +3,8 @@ import type { LoadReport } from './load.ts';
 import type { TravelRow } from './transport.ts';
 
 /**
- * Returns columns as wide as their widest cell. The first `left` columns are aligned left, the others right.
+ * Returns columns as wide as their widest cell. The first `left` columns are aligned left, and the other
+ * columns are aligned right.
  */
 export function textTable(lines: readonly (readonly string[])[], left: number): string {
   const widths = lines[0]!.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));

@@ -43,7 +43,7 @@ export class Store {
     const used = this.used + costOf(key, value) - (old === undefined ? 0 : costOf(key, old.value));
     if (used > this.budgetBytes) return 'full';
     this.used = used;
-    // A new array is always stored, because an answer that is still being sent may read the old one.
+    // A new array is always stored, because an answer that is still being sent may read the old array.
     this.entries.set(key, { version, value: value.slice() });
     return old === undefined ? 'added' : 'replaced';
   }

@@ -1,6 +1,6 @@
 /**
  * The example between two hosts that share only a network: `npm run demo:hosts [-- scale]`. The hosts are two
- * network namespaces of this one, joined by a cable (veth), so that neither shared memory nor an RDMA device
+ * network namespaces of this host, joined by a cable (veth), so that neither shared memory nor an RDMA device
  * is available: the fabric is tcp. It needs root. Where the system does not allow it, it prints "not run"
  * with the reason and ends with 77. The exit code is the client's.
  */

@@ -1,7 +1,7 @@
 /**
  * Values that can be verified. The bytes follow from the key and the version, so that code that knows both
  * can check every byte. A value that was torn, that belongs to another key, or that has an older version
- * fails the check. It is used by the load.
+ * fails the check. The load uses this file.
  */
 
 /**

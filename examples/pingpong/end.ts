@@ -1,7 +1,7 @@
 /**
- * One end of a ping-pong: its device, memory and queue pairs, and the game. Each message is answered by a
- * message of the same size, and each byte that arrives is checked. One class serves all kinds, because they
- * differ only in how a queue pair is made and where a message goes.
+ * One end of a ping-pong: its device, memory and queue pairs, and the exchange of messages. Each message is
+ * answered by a message of the same size, and each byte that arrives is checked. One class serves all kinds,
+ * because they differ only in how a queue pair is made and where a message goes.
  */
 import {
   Access,
@@ -38,7 +38,7 @@ const group = Uint8Array.of(0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
  */
 const receivesEach = 2;
 
-/** A queue pair, and the state of its game. */
+/** A queue pair, and the state of its exchange of messages. */
 interface Player {
   readonly qp: QueuePair;
   readonly index: number;
@@ -162,14 +162,14 @@ export class End implements Disposable {
     );
   }
 
-  /** Continues the game with the messages that have arrived. Returns whether any message had arrived. */
+  /** Answers the messages that have arrived. Returns whether any message had arrived. */
   advance(): boolean {
     const count = this.#cq.poll(this.#done);
     for (let i = 0; i < count; ++i) this.#take(i);
     return count > 0;
   }
 
-  /** Lets the device work for the peer, which may have ended the game already. */
+  /** Lets the device work for the peer, which may have ended already. */
   drive(): void {
     this.#cq.poll(this.#done);
   }

@@ -1,8 +1,8 @@
 /**
  * The ping-pongs of libibverbs (`ibv_rc_pingpong` and its siblings) in TypeScript: `node
- * dist/examples/pingpong/main.js [rc|uc|ud|srq|xsrq|multicast] [flags] [HOST]`. Exit code 0 means that the
- * game was played, 1 that the device cannot play or that an error occurred, and 2 that the command line is
- * wrong.
+ * dist/examples/pingpong/main.js [rc|uc|ud|srq|xsrq|multicast] [flags] [HOST]`. Exit code 0 means that all
+ * messages were exchanged, 1 that the device cannot exchange them or that an error occurred, and 2 that the
+ * command line is wrong.
  */
 import { type Options, optionsOf, usage } from './options.ts';
 import { play } from './play.ts';

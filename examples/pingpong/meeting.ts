@@ -13,7 +13,7 @@ export interface Card {
   readonly iters: number;
   /** `QueuePair.address` of each queue pair, in hexadecimal. */
   readonly addresses: readonly string[];
-  /** For datagrams: the port's GID, and the numbers of the queue pairs. */
+  /** The port's GID and the numbers of the queue pairs, for datagrams. */
   readonly gid: string;
   readonly qpNums: readonly number[];
 }

@@ -18,15 +18,15 @@ export interface Options {
   readonly queuePairs: number;
   /** Whether to sleep until completions arrive instead of polling. */
   readonly events: boolean;
-  /** For RDMA devices: the index in the GID table. */
+  /** The index in the GID table of an RDMA device. */
   readonly gidIndex: number | undefined;
-  /** For sim: the chance that a packet of UC or UD is lost, in millionths, and the seed of the world. */
+  /** The chance that a packet of UC or UD is lost, in millionths, and the seed of the world, both for sim. */
   readonly lossPpm: number;
   readonly seed: number;
   /** Whether both ends are in this process. */
   readonly both: boolean;
   readonly port: number;
-  /** The host of the listening side. Undefined when this side listens. */
+  /** The host of the listening side. It is undefined when this side listens. */
   readonly host: string | undefined;
 }
 

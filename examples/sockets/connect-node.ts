@@ -20,7 +20,7 @@ import {
 import { connect } from 'rdma-rpc/socket';
 import { alone, asHttp, serve, stop } from './serve.ts';
 
-/** What protoc-gen-es would have generated for a service with a unary call and a stream. */
+/** Returns the descriptor that protoc-gen-es would generate for a service with a unary call and a stream. */
 function echoService(): DescService {
   const text = '.example.Text';
   const file = create(FileDescriptorProtoSchema, {

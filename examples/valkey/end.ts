@@ -1,7 +1,7 @@
 /**
- * Opens the device and the queue pair of a stream, and connects it. It connects to a valkey-server by
- * rdma_cm, or to a peer of this folder by addresses that both sides exchange over a channel of any kind
- * (examples/pingpong/meeting.ts has a channel over a socket and one inside a process).
+ * Opens the device and the queue pair of a stream, and connects the queue pair. It connects to a
+ * valkey-server by rdma_cm, or to a peer of this folder by addresses that both sides exchange over a channel
+ * of any kind (examples/pingpong/meeting.ts has a channel over a socket and one inside a process).
  */
 import { listenerAddress, openDevice } from 'rdma-rpc/verbs';
 import type { Meeting } from '../pingpong/meeting.ts';

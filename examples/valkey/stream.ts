@@ -37,7 +37,7 @@ const partId = 1_000_000;
 
 export interface RdmaStreamOptions {
   readonly bufferBytes?: number;
-  /** Number of posted receives. Each part or control message of the peer takes one. */
+  /** Number of posted receives. Each part or control message of the peer takes one receive. */
   readonly receives?: number;
 }
 
@@ -50,7 +50,7 @@ export interface RdmaEnd {
 
 export class RdmaStream extends Duplex {
   readonly #end: RdmaEnd;
-  /** Memory for received control messages, followed by memory for those that are sent. */
+  /** Memory for received control messages, followed by memory for control messages that are sent. */
   readonly #controls: MemoryRegion;
   /** The peer WRITEs into `#rx`, and this side sends from `#tx`. */
   readonly #rx: MemoryRegion;
@@ -73,7 +73,7 @@ export class RdmaStream extends Duplex {
   #isClient = false;
   /** Whether the connection has ended, from either side. */
   #over = false;
-  /** Called when no control message is in flight. */
+  /** Runs when no control message is in flight. */
   #onSent: (() => void) | undefined;
   #keepalive: NodeJS.Timeout | undefined;
 

@@ -1,7 +1,7 @@
 /**
  * The memory of one context that the application uses directly: arena buffers that it allocates, its own
- * buffers that it registers, and the response sizes that it announces. A FabricContext owns it, on its JS
- * thread.
+ * buffers that it registers, and the response sizes that it announces. A FabricContext owns this object and
+ * uses it on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';

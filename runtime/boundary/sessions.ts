@@ -1,6 +1,6 @@
 /**
  * The sessions of one context: creates them, connects them over the fabric, and finds them by number for the
- * dispatch of events. A FabricContext owns it, on its JS thread.
+ * dispatch of events. A FabricContext owns this object and uses it on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -107,9 +107,9 @@ export class Sessions {
   }
 
   /**
-   * Begins to connect a session of the side that has opened the connection. Returns '' or why it cannot be
-   * connected. `through` is the address to dial, for fabrics that dial by themselves. `words` are the
-   * identifying words in the form that native code takes.
+   * Begins to connect a session of the side that has opened the connection. Returns '', or the reason why the
+   * session cannot be connected. `through` is the address to dial, for fabrics that dial by themselves.
+   * `words` are the identifying words in the form that native code takes.
    */
   dial(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): string {
     this.#dialling.delete(session);
@@ -119,8 +119,8 @@ export class Sessions {
   }
 
   /**
-   * Does the same, and resolves to '' when the session's queue pair is connected to the queue pair of the
-   * peer, or to the reason why it cannot be connected. The fabric limits the time for this.
+   * Does the same as `dial`, and resolves to '' when the session's queue pair is connected to the queue pair
+   * of the peer, or to the reason why it cannot be connected. The fabric limits the time for this.
    */
   connect(session: number, peerAddress: Uint8Array, through?: Through, words?: Uint8Array): Promise<string> {
     const why = this.dial(session, peerAddress, through, words);
@@ -174,8 +174,8 @@ export class Sessions {
   }
 
   /**
-   * Ends a session. Its calls fail first, then `onDown` follows. It flushes the staged submissions first, so
-   * that native code knows every call.
+   * Ends a session. First the staged submissions are flushed, so that native code knows every call. Then the
+   * session's calls fail, and `onDown` follows.
    */
   close(session: number, reason: string): void {
     this.#outgoing.flush();

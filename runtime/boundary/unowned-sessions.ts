@@ -5,7 +5,7 @@
 
 interface Waiting {
   readonly settle: (why: string) => void;
-  /** Why the session has already ended. */
+  /** The reason why the session has already ended. */
   down?: string;
 }
 

@@ -51,23 +51,24 @@ export interface ChannelOptions extends FabricOptions {
   /** Conditions under which one of several addresses is not used for a while because of bad answers. */
   outlierDetection?: OutlierDetection;
   /**
-   * How several addresses are used. `least-request` connects to all addresses, draws two at random, and takes
-   * the one with fewer calls in flight. `round-robin` takes the addresses in turn. `consistent-hash` sends
-   * calls with the same value of a metadata key to the same server. All three by the weights of the
-   * addresses. `weighted-round-robin` takes the addresses in turn, by weights from the servers' load reports.
-   * `pick-first` connects to the first address in the list that can be reached. Default `least-request`.
+   * The way in which several addresses are used. `least-request` connects to all addresses, draws two at
+   * random, and takes the one with fewer calls in flight. `round-robin` takes the addresses in turn.
+   * `consistent-hash` sends calls with the same value of a metadata key to the same server. All three
+   * policies use the weights of the addresses. `weighted-round-robin` takes the addresses in turn, by weights
+   * from the servers' load reports. `pick-first` connects to the first address in the list that can be
+   * reached. Default `least-request`.
    */
   loadBalancing?: 'round-robin' | 'pick-first' | 'least-request' | 'consistent-hash' | 'weighted-round-robin';
   /** The metadata key of `consistent-hash`, and the bound of the load. */
   consistentHash?: ConsistentHash;
-  /** How the reports of servers become weights with `weighted-round-robin`. */
+  /** The way in which the reports of servers become weights with `weighted-round-robin`. */
   loadReports?: LoadReports;
   /**
    * Zone of this client. Servers of the same zone are preferred. Calls go to other zones when too few servers
    * of this zone are ready. Default: none, so that zones do not matter.
    */
   zone?: string;
-  /** Uses only some of the servers; most other clients use different ones. Default: all. */
+  /** Uses only some of the servers; most other clients use different servers. Default: all. */
   subset?: Subset;
   /**
    * Number of connections to each address, for servers whose worker threads share an address. A call takes
@@ -111,8 +112,8 @@ export interface ChannelOptions extends FabricOptions {
    */
   interceptors?: readonly Interceptor[];
   /**
-   * Called with one line per connection, which names the chosen fabric and the reasons against the others.
-   * Default: a process warning is shown when a fabric was skipped.
+   * Receives one line per connection, which names the chosen fabric and the reasons against the other
+   * fabrics. Default: a process warning is shown when a fabric was skipped.
    */
   log?: Log;
 }

@@ -15,7 +15,7 @@ import type { AddressSummary } from './connections/server-group.ts';
  */
 export type ChannelState = 'idle' | 'connecting' | 'ready' | 'verifying' | 'failing' | 'closed';
 
-/** Called for each change of a channel's state. `error` is the reason for the state `failing`. */
+/** Runs for each change of a channel's state. `error` is the reason for the state `failing`. */
 export type ChannelStateListener = (state: ChannelState, error: RpcError | undefined) => void;
 
 /** Connections to a service at one or several addresses. Connects when the first call needs it. */
@@ -23,10 +23,10 @@ export interface Channel extends AsyncDisposable {
   /** The address that was passed to createChannel. The addresses of a list are joined by commas. */
   readonly address: string;
   readonly state: ChannelState;
-  /** Fabric of the current connection. Undefined when the channel is not connected. */
+  /** Fabric of the current connection. It is undefined when the channel is not connected. */
   readonly fabric: FabricName | undefined;
   /**
-   * The current session. Undefined when the channel is not connected. With several addresses, it is the
+   * The current session. It is undefined when the channel is not connected. With several addresses, it is the
    * session of the last call.
    */
   readonly session: SessionSummary | undefined;

@@ -1,7 +1,7 @@
 /**
- * A channel: connections to a service at one or several addresses. It connects when the first call needs it,
- * keeps a connection to each address, and distributes calls over them. The path of each call begins here. The
- * code for one address is in runtime/client/connections.
+ * A channel: connections to a service at one or several addresses. It connects when the first call needs a
+ * connection, keeps a connection to each address, and distributes calls over them. The path of each call
+ * begins here. The code for one address is in runtime/client/connections.
  */
 import { EventEmitter } from 'node:events';
 import { peekContext } from '../boundary/contexts.ts';
@@ -63,9 +63,9 @@ function capture(resolve: Resolve): void {
 
 /** Serves calls of the servers over the connections of a channel (reverse/). */
 export interface ChannelServing {
-  /** Called with the connections that can take calls. It may be called again for the same connection. */
+  /** Receives the connections that can take calls. It may be called again for the same connection. */
   onReady(links: readonly ClientLink[]): void;
-  /** Called when the channel has been closed. */
+  /** Runs when the channel has been closed. */
   onClosed(): void;
 }
 
@@ -114,7 +114,7 @@ export class ClientChannel
     this.config?.apply(this.#connections, options, this.repeats);
   }
 
-  /** Called for mistakes in requests. */
+  /** Runs for mistakes in requests. */
   get warn(): Warn {
     const { log } = this.settings;
     return log === undefined ? processWarning : logged(log);
@@ -324,12 +324,12 @@ export class ClientChannel
     return this.#state === 'failing' && !this.#connections.comesAgain;
   }
 
-  /** Called when a call or a stream begins. */
+  /** Runs when a call or a stream begins. */
   wake(): void {
     if (!this.#keepAlive.running) this.#wake();
   }
 
-  /** Called for the first call after an idle time. */
+  /** Runs for the first call after an idle time. */
   #wake(): void {
     const silentMs = this.#keepAlive.start();
     if (silentMs >= this.settings.verifyAfterMs) this.#connections.verify();
@@ -344,7 +344,7 @@ export class ClientChannel
     queueMicrotask(() => this.#tellState(state, error));
   }
 
-  /** An error of one listener becomes a warning, and the others are still called. */
+  /** An error of one listener becomes a warning, and the other listeners are still called. */
   #tellState(state: ChannelState, error: RpcError | undefined): void {
     for (const listener of this.rawListeners('state'))
       guardedInRoot("a listener of channel.on('state')", () => listener.call(this, state, error));

@@ -1,7 +1,7 @@
 /**
  * Credentials of a client. They are metadata that is sent once per connection for the server's
  * `authenticate`, or with each call for its handlers. They come from functions of the application and are
- * cached until shortly before they expire. Used by a channel.
+ * cached until shortly before they expire. A channel uses this file.
  */
 
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -30,9 +30,9 @@ export type CredentialsSource = () => GivenCredentials | Promise<GivenCredential
 
 /** Option `credentials` of a channel. */
 export interface Credentials {
-  /** Sent with each connection, for the server's `authenticate`. */
+  /** The client sends these credentials with each connection, for the server's `authenticate`. */
   session?: CredentialsSource;
-  /** Sent as metadata with each call. */
+  /** The client sends these credentials as metadata with each call. */
   call?: CredentialsSource;
   /** Whether to send the credentials over connections that others may be able to read. Default: false. */
   unsealed?: boolean;

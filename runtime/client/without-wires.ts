@@ -1,11 +1,14 @@
 /**
  * Limits the security levels that a channel offers when its calls have credentials that are not sealed.
- * Called before each handshake.
+ * Runs before each handshake.
  */
 import type { LocalSide } from '../control/handshake/session-setup.ts';
 import { type FabricName, fabricRow } from '../fabrics.ts';
 
-/** Returns `side` without the fabrics that leave the host, because others could read the calls on these. */
+/**
+ * Returns `side` without the fabrics that leave the host, because third parties could read the calls on those
+ * fabrics.
+ */
 export function withoutWires(side: LocalSide): LocalSide {
   const reason =
     'credentials of calls are not sent over it, since others may read them (credentials.unsealed)';

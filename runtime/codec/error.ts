@@ -28,13 +28,13 @@ function brief(text: string): string {
 export class CodecError extends Error {
   override readonly name = 'CodecError';
   /**
-   * When decoding: the position of the error, in bytes from the start of the message. Undefined when
+   * The position of the error when decoding, in bytes from the start of the message. It is undefined when
    * encoding.
    */
   readonly offset: number | undefined;
   /**
-   * When encoding: the full name of the field, for example `kv.v1.PutRequest.key`. When decoding: the full
-   * name of the message being read, or of a field whose TypeScript type cannot hold the received value.
+   * The full name of the field when encoding, for example `kv.v1.PutRequest.key`. When decoding, it is the
+   * full name of the message being read, or of a field whose TypeScript type cannot hold the received value.
    */
   readonly path: string;
   /** The problem, without path and offset. */

@@ -41,7 +41,7 @@ export interface Field {
   readonly key: string;
   readonly jsonName: string;
   readonly presence: Presence;
-  /** Undefined for messages and enums. */
+  /** It is undefined for messages and enums. */
   readonly scalar: Scalar | undefined;
   readonly enum: EnumObject | undefined;
   readonly message: MessageType<object> | undefined;
@@ -106,7 +106,8 @@ export function fieldsOf<T, Init>(type: MessageType<T, Init>): readonly Field[] 
 }
 
 /**
- * Returns the value of a field, or undefined when it is absent, or when another field of its oneof is set.
+ * Returns the value of a field. Returns undefined when the field is absent, or when another field of its
+ * oneof is set.
  */
 export function fieldValue(message: object, field: Field): unknown {
   const record = message as { readonly [key: string]: unknown };

@@ -24,7 +24,7 @@ export function whole(value: number, scalar: Narrow, path: string, given: unknow
   return value + 0;
 }
 
-/** Does the same for 64-bit types. */
+/** Does the same as `whole`, for 64-bit types. */
 export function wide(value: bigint, scalar: Scalar, path: string, given: unknown = value): bigint {
   const unsigned = scalar === 'uint64' || scalar === 'fixed64';
   const fits = unsigned ? BigInt.asUintN(64, value) : BigInt.asIntN(64, value);

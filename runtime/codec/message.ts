@@ -151,10 +151,10 @@ export function messageType<T, Init>(core: Core<T, Init>): MessageType<T, Init> 
 }
 
 /**
- * Does the same for generated code, with positional arguments, because property names would be more code to
- * compile for every message. `fields` and `more` are the arguments of `fieldEntries`. `more` is a function
- * that is called only when it is needed, because it refers to messages that are declared later. Code from
- * older generators passes a function as `fields`.
+ * Does the same as `messageType` for generated code, with positional arguments, because property names would
+ * be more code to compile for every message. `fields` and `more` are the arguments of `fieldEntries`. `more`
+ * is a function that is called only when it is needed, because it refers to messages that are declared later.
+ * Code from older generators passes a function as `fields`.
  */
 export function generatedType<T, Init>(
   typeName: string,

@@ -1,7 +1,7 @@
 /**
  * Lays typed arrays over `bytes`, and returns bytes of typed arrays, without a copy. Elements have the byte
- * order of the host. It is little-endian on all supported systems, as are tensors on the wire. It has the
- * functions of `rdma-rpc/tensor`, and those that generated code calls for fields with the option
+ * order of the host, which is little-endian on all supported systems, as on the wire. This file has the
+ * functions of `rdma-rpc/tensor`, and the functions that generated code calls for fields with the option
  * rdma_rpc.typed_array, on the thread of the call.
  */
 import { mismatch } from './error.ts';
@@ -87,7 +87,7 @@ export function bytesOf(array: ArrayBufferView): Uint8Array {
 
 const withArticle = (name: string): string => `${name.startsWith('I') ? 'an' : 'a'} ${name}`;
 
-/** When encoding: returns the bytes of a field's value, which must be an array of that class. */
+/** Returns the bytes of a field's value for encoding. The value must be an array of that class. */
 export function octets(array: ArrayBufferView, of: ArrayClass, field: string): Uint8Array {
   if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
   return bytesOf(array);
@@ -100,8 +100,8 @@ export function hasArray(array: ArrayBufferView, of: ArrayClass, field: string):
 }
 
 /**
- * When decoding: returns a view of the memory wherever a `bytes` field would be a view. A value at an
- * unaligned position is copied.
+ * Returns the array when decoding, as a view of the memory wherever a `bytes` field would be a view. A value
+ * at an unaligned position is copied.
  */
 export function readArray<A extends ArrayBufferView>(
   source: Source,

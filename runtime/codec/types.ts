@@ -10,8 +10,8 @@ import type { ArrayName } from './typed-array.ts';
 
 /**
  * The codec of one message. In generated code it is a const with the message's name. `T` is the result of
- * decode: all fields have their defaults, and optional ones may be absent. `Init` is the argument of encode,
- * in which every key is optional.
+ * decode: all fields have their defaults, and optional fields may be absent. `Init` is the argument of
+ * encode, in which every key is optional.
  */
 export interface MessageType<T, Init = T> {
   /** Full name without a leading dot, for example `kv.v1.GetRequest`. */
@@ -22,9 +22,9 @@ export interface MessageType<T, Init = T> {
    * Returns an upper bound, in bytes, of the memory that `encodeTo` will write. `bytes` values of at least
    * `writer.gatherBytes` are not included. Their lengths are added to `writer.gathered` for the first
    * `outOfLineMax` values; further values count as memory. The bound is cheap: only long strings are
-   * measured, and 3 × length is assumed for others. The function need not refuse invalid messages. Its result
-   * is then meaningless, and `encodeTo` throws. Call `writer.reset()` before it; `depth` is for generated
-   * code.
+   * measured, and 3 × length is assumed for other strings. The function need not refuse invalid messages. Its
+   * result is then meaningless, and `encodeTo` throws. Call `writer.reset()` before it; `depth` is for
+   * generated code.
    */
   bound(message: Init, writer: Writer, depth?: number): number;
   /**
@@ -131,7 +131,7 @@ export interface MethodOptions {
   readonly custom?: CustomOptions;
 }
 
-/** How a method's messages are encoded, and the id that identifies this encoding. */
+/** The encoding of a method's messages, and the id that identifies this encoding. */
 export interface MethodForm<Req = unknown, ReqInit = Req, Res = unknown, ResInit = Res> {
   /**
    * 32-bit FNV-1a hash, unsigned and at least 256: of `fullName` for protobuf, of `fullName` and `+msgpack`
@@ -173,7 +173,7 @@ export interface CustomOptions {
 export interface ServiceDefinition {
   readonly name: string;
   readonly fullName: string;
-  /** The file that declares the service, for reflection. Absent in hand-written definitions. */
+  /** The file that declares the service, for reflection. It is absent in hand-written definitions. */
   readonly file?: FileDescriptor;
   /** Custom options of the service. */
   readonly custom?: CustomOptions;

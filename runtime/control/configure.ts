@@ -8,8 +8,8 @@ import type { Polling, Stats } from '../native/native.ts';
 
 export interface RuntimeOptions {
   /**
-   * How the thread waits for events. With `adaptive` (default), it spins briefly after traffic and sleeps
-   * when idle. With `busy`, it always spins and uses a whole CPU. With `event`, it never spins.
+   * The way in which the thread waits for events. With `adaptive` (default), it spins briefly after traffic
+   * and sleeps when idle. With `busy`, it always spins and uses a whole CPU. With `event`, it never spins.
    */
   polling?: Polling;
   /**
@@ -28,10 +28,10 @@ export interface RuntimeOptions {
   /** Time after which an unused registration ends. Default 10 s. */
   mrCacheIdleMs?: number;
   /**
-   * How peers can access the memory of this thread. `auto` (default): through memory windows if the device
-   * has them, otherwise through staging memory. `staging`: always through staging memory. `shared`: directly
-   * in all registered memory, for as long as a connection lasts. This mode is the fastest, and is only for
-   * trusted peers.
+   * The way in which peers can access the memory of this thread. `auto` (default) uses memory windows if the
+   * device has them, and otherwise staging memory. `staging` always uses staging memory. `shared` lets peers
+   * access all registered memory directly, for as long as a connection lasts. This mode is the fastest, and
+   * is only for trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /**
@@ -40,8 +40,9 @@ export interface RuntimeOptions {
    */
   stagingBytes?: number;
   /**
-   * How buffers of the application are registered. With `on-demand`, the buffers are not pinned, and their
-   * pages are loaded when they are used. Only devices with ODP support `on-demand`; other devices refuse it.
+   * The way in which buffers of the application are registered. With `on-demand`, the buffers are not pinned,
+   * and their pages are loaded when they are used. Only devices with ODP support `on-demand`; other devices
+   * refuse it.
    */
   registration?: 'pinned' | 'on-demand';
   /**

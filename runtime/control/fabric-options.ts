@@ -18,7 +18,7 @@ export interface FabricOptions {
    * Default: the environment variable RDMA_RPC_FABRIC, or `auto`.
    */
   fabric?: 'auto' | Fabric | readonly Fabric[];
-  /** How the verbs fabric chooses its device and connects. */
+  /** The way in which the verbs fabric chooses its device and connects. */
   verbs?: VerbsSettings;
   /**
    * With `session`, each session gets a context of its own (protection domain, completion queue, arena,

@@ -1,6 +1,6 @@
 /**
  * The frames of the sideband connection. Each frame is checked field by field on arrival.
- * docs/wire/connections.md describes the handshake. Used by link.ts, which sends and receives them.
+ * docs/wire/connections.md describes the handshake. link.ts uses this file to send and receive frames.
  */
 
 import { metadataFault } from '../core/metadata-wire.ts';
@@ -31,8 +31,8 @@ export const feature = {
   /** Accepts messages in the aligned layout. */
   aligned: 4,
   /**
-   * Proves that the queue pairs of `attach` and `attached` belong to the sender. Set only by a side that has
-   * a key for the proof.
+   * Proves that the queue pairs of `attach` and `attached` belong to the sender. Only a side that has a key
+   * for the proof sets this bit.
    */
   bound: 8,
   /** Accepts messages in segments. */
@@ -93,7 +93,7 @@ export type Hello = {
   /** The abilities of the client: bits of `feature`. */
   readonly features: number;
   readonly limits: PeerLimits;
-  /** In order of preference. */
+  /** The fabrics in order of preference. */
   readonly fabrics: readonly FabricOffer[];
   readonly identity: string;
   /** Credentials of the client, in the wire form of metadata. */
@@ -113,7 +113,7 @@ export type Welcome = {
   readonly limits: PeerLimits;
   /** The fabrics of the hello that the server can try, in order. */
   readonly fabrics: readonly string[];
-  /** Why the server cannot try the other fabrics, for error texts. */
+  /** The reasons why the server cannot try the other fabrics, for error texts. */
   readonly without?: readonly FabricReason[];
   readonly identity: string;
   /** The server's share of the binding key, as in the hello. */
@@ -154,8 +154,8 @@ export type Ready = { readonly type: 'ready' };
  */
 export type GoAway = { readonly type: 'goaway'; readonly reason: string; readonly last?: number };
 /**
- * The client has read the first goaway. Sent only to a server with the feature `leave`. `calls` is the final
- * number of calls that the client has made on this connection.
+ * The client has read the first goaway. A client sends this frame only to a server with the feature `leave`.
+ * `calls` is the final number of calls that the client has made on this connection.
  */
 export type Leaving = { readonly type: 'leaving'; readonly calls: number };
 /**
@@ -205,7 +205,7 @@ export type MemoryEnd = {
   readonly reason: string;
   readonly code?: number;
 };
-/** From either side: the session ends now. */
+/** Either side sends it when the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
 /** From either side, to a side with the feature `ping`, which answers with a pong at once. */
 export type Ping = { readonly type: 'ping' };
@@ -233,7 +233,7 @@ export type Frame =
   | Pong;
 export type FrameType = Frame['type'];
 
-/** Returns why a value is refused, or undefined. */
+/** Returns the reason why a value is refused, or undefined. */
 type Check = (value: unknown) => string | undefined;
 
 const integer =

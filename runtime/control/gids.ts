@@ -11,7 +11,7 @@ const mappedBits = 96;
 /** Returns the 16 bytes of a valid IP address. */
 export function bytesOf(address: string): Uint8Array {
   if (isIPv4(address)) return Buffer.concat([mapped, Buffer.from(address.split('.').map(Number))]);
-  // The URL parser writes all forms of an IPv6 address in one, with at most one '::'.
+  // The URL parser writes every IPv6 address in the same form, with at most one '::'.
   const [head = '', tail = ''] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groups = (text: string): number[] =>
     text.split(':').flatMap((group) => (group === '' ? [] : [Number.parseInt(group, 16)]));

@@ -24,7 +24,7 @@ export function hostIdentity(): string {
 const boot = (identity: string): string => identity.split('/')[0] ?? '';
 
 /**
- * Returns why a fabric with this `reach` (fabrics.ts) cannot connect two processes with these host
+ * Returns the reason why a fabric with this `reach` (fabrics.ts) cannot connect two processes with these host
  * identities, or '' when it can.
  */
 export function whyNotReached(reach: FabricRow['reach'], one: string, other: string): string {

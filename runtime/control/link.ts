@@ -1,7 +1,7 @@
 /**
  * A sideband connection: length-prefixed msgpack frames over any Duplex (a socket, or an in-memory pair).
  * During the handshake, frames are awaited one by one. After the handshake, each frame is passed to
- * `onFrame`. Used by both handshakes.
+ * `onFrame`. Both handshakes use this file.
  */
 import type { Duplex } from 'node:stream';
 import { Packr, Unpackr } from '#msgpackr';
@@ -61,9 +61,9 @@ export function decodeFrame(body: Uint8Array): Frame | string {
 export class Link {
   /** The connection. After the TLS handshake it is the TLS socket. */
   duplex: Duplex;
-  /** Receives unsolicited frames. Set after the handshake. */
+  /** Receives unsolicited frames. Is set after the handshake. */
   onFrame: ((frame: Frame) => void) | undefined;
-  /** Called once, with the reason why the connection has ended. */
+  /** Runs once, with the reason why the connection has ended. */
   onEnd: ((reason: string) => void) | undefined;
 
   /** The step of this side that the handshake waits for. The error text of a timeout contains it. */
@@ -103,14 +103,14 @@ export class Link {
   }
 
   /**
-   * The status code with which this side, or TLS, has refused the peer. Undefined when the peer was not
+   * The status code with which this side, or TLS, has refused the peer. It is undefined when the peer was not
    * refused.
    */
   get refusalCode(): number | undefined {
     return this.#code;
   }
 
-  /** Why the connection has ended, or undefined while it is open. */
+  /** The reason why the connection has ended, or undefined while it is open. */
   get ended(): string | undefined {
     return this.#ended;
   }
@@ -121,8 +121,8 @@ export class Link {
   }
 
   /**
-   * How long this side has waited for the peer, in milliseconds per round trip that the peer's step needs. 0
-   * while the peer waits for this side.
+   * The time for which this side has waited for the peer, in milliseconds per round trip that the peer's step
+   * needs. 0 while the peer waits for this side.
    */
   get awaitedMs(): number {
     const awaits = this.#securing || this.#waiter !== undefined;
@@ -147,7 +147,7 @@ export class Link {
     this.#roundTrips = 1;
   }
 
-  /** Returns hello and welcome exactly as they were sent. Can be called once. */
+  /** Returns hello and welcome exactly as they were sent. This function can be called once. */
   takeOpening(): readonly Uint8Array[] {
     const opening = this.#opening ?? [];
     this.#opening = undefined;
@@ -177,8 +177,8 @@ export class Link {
   }
 
   /**
-   * Resolves with the result of `promise`. Rejects when the connection ends first. May be used only before
-   * `onEnd` is set.
+   * Resolves with the result of `promise`. Rejects when the connection ends first. This function may be used
+   * only before `onEnd` is set.
    */
   whileOpen<T>(promise: Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {

@@ -1,7 +1,7 @@
 /**
  * Determines the identity of the peer of a sideband connection, before the peer has sent anything. For a unix
- * socket, the kernel knows the user and the process. With TLS, the certificate has the identity. Used by both
- * sides of a handshake.
+ * socket, the kernel knows the user and the process. With TLS, the certificate has the identity. Both sides
+ * of a handshake use this file.
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';

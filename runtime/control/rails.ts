@@ -24,10 +24,10 @@ const usualPrefix = 64;
 /** One address of a device. */
 export interface Rail {
   readonly device: string;
-  /** As text, in the form of the option `address`. */
+  /** The address as text, in the form of the option `address`. */
   readonly address: string;
   readonly gid: Uint8Array;
-  /** Number of bits of the GID that name its network. Undefined when it is not known. */
+  /** Number of bits of the GID that name its network. It is undefined when the number is not known. */
   readonly prefix: number | undefined;
 }
 
@@ -55,8 +55,9 @@ export function railsOf(
 }
 
 /**
- * Returns the rails, with the likely ones first: the rails whose network has one of these GIDs, then the rail
- * with the address of this end of the sideband connection, then the others in the order of the devices.
+ * Returns the rails, with the likely rails first: the rails whose network has one of these GIDs, then the
+ * rail with the address of this end of the sideband connection, then the other rails in the order of the
+ * devices.
  */
 export function towards(
   rails: readonly Rail[],
@@ -96,8 +97,8 @@ export function namedGids(side: LocalSide, fabrics: readonly FabricName[]): Uint
 }
 
 /**
- * Returns `side` once for each device that may reach a peer with these GIDs, with the likely ones first. The
- * first one is `side` itself where that device is the usual choice, so that sessions share its context.
+ * Returns `side` once for each device that may reach a peer with these GIDs. Likely devices come first. The
+ * first result is `side` itself where that device is the usual choice, so that sessions share its context.
  */
 export function sidesTowards(
   side: LocalSide,

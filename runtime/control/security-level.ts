@@ -1,6 +1,6 @@
 /**
- * The security level of a session, and the level that a side may require. Used by both handshakes, servers
- * and session summaries.
+ * The security level of a session, and the level that a side may require. Both handshakes, servers and
+ * session summaries use this file.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';

@@ -15,7 +15,7 @@ export interface SessionSummary {
    * address.
    */
   readonly peer: string;
-  /** The verified identity of the other side. Undefined when the other side was not verified. */
+  /** The verified identity of the other side. It is undefined when the other side was not verified. */
   readonly identity: string | undefined;
   /**
    * The security level. `none`: the network must be trusted. `peer`: the identity of the other side was

@@ -1,6 +1,6 @@
 /**
- * Decides whether to offer the verbs fabric, which depends on the RDMA devices of this machine. Used by
- * channels and servers when they connect.
+ * Decides whether to offer the verbs fabric, which depends on the RDMA devices of this machine. Channels and
+ * servers use this file when they connect.
  */
 
 import { firstSessionBytes } from '../boundary/contexts.ts';
@@ -32,8 +32,8 @@ export function isNamed(option: string, device: string): boolean {
 }
 
 /**
- * Returns why no device can be used, or why the named device cannot be used. Returns '' when a device can be
- * used.
+ * Returns the reason why no device can be used, or the reason why the named device cannot be used. Returns ''
+ * when a device can be used.
  */
 export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): string {
   const candidates = devices.filter((device) => name === '' || isNamed(name, device.name));

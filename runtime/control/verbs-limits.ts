@@ -9,7 +9,9 @@
  */
 export const verbsPort = { default: undefined, min: 1, max: 255 } as const;
 export const verbsGidIndex = { default: undefined, min: 0, max: 255 } as const;
-/** An index of the table of P_Keys: 16 bits in libibverbs. The first entry is the default partition. */
+/**
+ * An index of the table of P_Keys, which has 16 bits in libibverbs. The first entry is the default partition.
+ */
 export const verbsPkeyIndex = { default: undefined, min: 0, max: 65_535 } as const;
 /** Name of an RDMA device: IBV_SYSFS_NAME_MAX. */
 export const verbsDeviceBytes = 64;

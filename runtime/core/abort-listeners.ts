@@ -5,7 +5,7 @@
  */
 
 /**
- * Called once when the signal fires. It must not throw, because the signal's other entries are called
+ * Runs once when the signal fires. It must not throw, because the signal's other entries are called
  * afterwards.
  */
 export interface Abortable {

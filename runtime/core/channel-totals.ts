@@ -1,8 +1,8 @@
 /**
- * What a channel counts, as applications and metrics see it. Filled by the connections of a channel.
+ * The totals of a channel, as applications and metrics see them. The connections of a channel count them.
  */
 
-/** What has happened to a channel since it was created. The numbers only grow. */
+/** Counts what has happened to a channel since it was created. The numbers only grow. */
 export interface ChannelTotals {
   /**
    * Calls and streams that were given to a connection. Each attempt of a retried or hedged call counts, and

@@ -15,7 +15,7 @@ export function createContextKey<T>(defaultValue: T, description = ''): ContextK
 }
 
 export class ContextValues {
-  /** Created for the first value, because most calls with interceptors set no value. */
+  /** The map is created with the first value, because most calls with interceptors set no value. */
   #values: Map<symbol, unknown> | undefined;
   readonly #outer: ContextValues | undefined;
 

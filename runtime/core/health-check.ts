@@ -1,7 +1,7 @@
 /**
  * The parts of a health check, with which a channel asks its servers whether they serve: a streaming method,
- * its request, and the meaning of its answers. Made by `healthCheck()` of `rdma-rpc/health`, so that other
- * channels need no code of that service.
+ * its request, and the meaning of its answers. `healthCheck()` of `rdma-rpc/health` makes this object, so
+ * that other channels need no code of that service.
  */
 import type { MethodDefinition } from '../codec/types.ts';
 
@@ -12,8 +12,8 @@ export interface HealthCheck {
   /** Returns whether the server takes calls, by the last response. */
   serves(response: unknown): boolean;
   /**
-   * Returns the same check for a service that a service configuration names. Undefined when the application
-   * has named one.
+   * Returns the same check for a service that a service configuration names. It is undefined when the
+   * application has named a service.
    */
   named?(service: string): HealthCheck;
 }

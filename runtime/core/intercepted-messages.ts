@@ -1,7 +1,7 @@
 /**
  * Messages as interceptors see them: iterables from a caller, a handler or the network. An interceptor may
  * call `next` several times with the same request. Requests that can be read again are then read again; other
- * requests throw instead of being empty the second time. Used on both sides.
+ * requests throw instead of being empty the second time. Clients and servers use this file.
  */
 
 type Iterables = AsyncIterable<unknown> | Iterable<unknown>;

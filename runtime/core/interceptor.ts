@@ -1,8 +1,8 @@
 /**
  * Interceptors are functions around calls. They have the same form for clients and servers. This file has the
  * types of interceptors, and combines several interceptors into one function. A client combines its
- * interceptors when it is made, a server when a service is added. Calls without interceptors do not use this
- * file.
+ * interceptors when the client is made; a server combines them when a service is added. Calls without
+ * interceptors do not use this file.
  */
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';
 import type { ContextValues } from './context-values.ts';
@@ -24,12 +24,12 @@ interface AnyRequest {
    * calls `next`.
    */
   readonly metadata: Metadata;
-  /** Cancels the call. On a client it is undefined when the caller gave no signal. */
+  /** Cancels the call. On a client this property is undefined when the caller gave no signal. */
   readonly signal: AbortSignal | undefined;
   /**
    * On a client, the time limit of the whole call in ms from the start of the call, including repeated
-   * attempts. On a server, the time left in ms; changing it has no effect. Undefined when the call has no
-   * time limit.
+   * attempts. On a server, the time left in ms; changing it has no effect. It is undefined when the call has
+   * no time limit.
    */
   readonly timeoutMs: number | undefined;
   readonly values: ContextValues;

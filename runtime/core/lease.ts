@@ -71,7 +71,8 @@ export class BlockLease implements Lease {
   lend(call: Promise<unknown>): boolean {
     if (this.#lent) return false;
     this.#lent = true;
-    // This listener runs before all others, so that code that awaits the call may use the lease again.
+    // This listener runs before all other listeners, so that code that awaits the call may use the lease
+    // again.
     const settled = (): void => {
       this.#lent = false;
     };

@@ -1,9 +1,9 @@
 /**
  * Records the lengths of the `bytes` values of a message that is encoded later because its call waits. A
  * resizable ArrayBuffer may have another length by then, and the call would send a message that the
- * application never meant to send. Used when a message has to wait, on the JS thread of its call; calls that
- * are sent at once do not use this file. No code of the application runs here: getters and proxies are
- * skipped, because reading their values would call such code.
+ * application never meant to send. This file is used when a message has to wait, on the JS thread of its
+ * call; calls that are sent at once do not use this file. No code of the application runs here: getters and
+ * proxies are skipped, because reading their values would call such code.
  */
 import { isProxy } from 'node:util/types';
 import { CodecError } from '../codec/error.ts';

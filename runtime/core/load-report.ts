@@ -1,8 +1,8 @@
 /**
  * Load reports of servers: the message `xds.data.orca.v3.OrcaLoadReport` in the trailer of a response, as
- * gRPC and Envoy send and read it (gRPC A51). Written by servers (server/report-load.ts), read by channels
- * with weighted round robin. The code is written by hand, because generated code is not part of the main
- * entry point.
+ * gRPC and Envoy send and read it (gRPC A51). Servers write the reports (server/report-load.ts), and channels
+ * with weighted round robin read them. The code is written by hand, because generated code is not part of the
+ * main entry point.
  */
 import { Buffer } from 'node:buffer';
 

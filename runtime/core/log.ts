@@ -1,6 +1,6 @@
 /**
  * Writes the few log lines of the runtime. Without a `log` option, important lines become Node warnings, and
- * the others are shown with NODE_DEBUG=rdma-rpc. A call writes no line.
+ * other lines are shown with NODE_DEBUG=rdma-rpc. A call writes no line.
  */
 import { debuglog } from 'node:util';
 import { clockMs } from '../clock.ts';

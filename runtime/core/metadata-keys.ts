@@ -1,7 +1,7 @@
 /**
  * Keys of metadata. A program uses a few keys again and again, so recently used keys are cached with all
  * facts about them. An entry with a cached key needs no pattern match, no conversion to lower case and no
- * conversion of bytes to a string. Used by Metadata and its wire form, on every JS thread.
+ * conversion of bytes to a string. Metadata and its wire form use this file on every JS thread.
  */
 
 export interface MetadataKey {

@@ -2,7 +2,7 @@
  * The wire form of Metadata: [u8 key length][key][u16 LE value length][value], repeated
  * (docs/wire/frames.md). The submission path writes it, and receivers of frames read it. Received metadata is
  * checked as a whole before any part of it is used. A response has two kinds of entries: entries of the
- * header have a colon in front of the key, and all others belong to the trailer.
+ * header have a colon in front of the key, and all other entries belong to the trailer.
  */
 import { Buffer } from 'node:buffer';
 import { isUint8Array } from 'node:util/types';
@@ -176,8 +176,8 @@ const keyByte = new Uint8Array(256);
 for (const char of '0123456789abcdefghijklmnopqrstuvwxyz-_.') keyByte[char.charCodeAt(0)] = 1;
 
 /**
- * Returns why bytes [at, end) are not valid metadata, or an empty string when they are valid. Only the
- * metadata of a response may have entries of a header.
+ * Returns the reason why bytes [at, end) are not valid metadata, or an empty string when they are valid. Only
+ * the metadata of a response may have entries of a header.
  */
 export function metadataFault(bytes: Uint8Array, at: number, end: number, response = false): string {
   const why = lengthFault(end - at);

@@ -44,7 +44,7 @@ let entriesOf: (metadata: Metadata) => MetadataEntries;
  * in order. Metadata can have at most 64 entries and 8 KiB.
  */
 export class Metadata implements Iterable<[string, MetadataValue]> {
-  /** Created for the first entry, because many Metadata objects stay empty. */
+  /** The map is created with the first entry, because many Metadata objects stay empty. */
   #keys: MetadataKey[] = none;
   #values: MetadataValue[] = none;
 

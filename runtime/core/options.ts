@@ -1,6 +1,6 @@
 /**
  * Checks options given by the user and fills in defaults. Every name must be known, and every value must be
- * in its range. Used when a server, channel or context is made.
+ * in its range. This file is used when a server, channel or context is made.
  */
 
 import { isUint8Array } from 'node:util/types';
@@ -9,13 +9,13 @@ import { callSlots, slotsPerStream } from '../limits.ts';
 import { meantInstead } from './nearest.ts';
 
 export interface Range {
-  /** Undefined when the default is computed at the time of use. */
+  /** It is undefined when the default is computed at the time of use. */
   readonly default: number | undefined;
   readonly min: number;
   readonly max: number;
 }
 
-/** How each option is checked, by name. */
+/** The check of each option, by its name. */
 export type OptionRule =
   /** `hint` explains how to write such a number. The error text shows it behind the range. */
   | { readonly kind: 'integer'; readonly range: Range; readonly hint?: string }

@@ -14,14 +14,14 @@ export interface PeerInfo {
   /**
    * The verified identity of the peer. It is the result of the server's `authenticate`. Without such a
    * result, it is the URI of the peer's certificate (such as a SPIFFE id), or else `dns:NAME`, `subject:CN=…`
-   * or `ip:ADDRESS`. On unix sockets it has the form `uid:1000`. Undefined when nothing was verified.
+   * or `ip:ADDRESS`. On unix sockets it has the form `uid:1000`. It is undefined when nothing was verified.
    */
   readonly identity: string | undefined;
   /** The peer's claims about itself, which are not checked. */
   readonly claims: string;
   /**
    * User id of the process at the other end of a unix socket, at the time when it connected; `gid` is its
-   * primary group, and `pid` its process id. Undefined when the kernel cannot report them.
+   * primary group, and `pid` its process id. It is undefined when the kernel cannot report them.
    */
   readonly uid: number | undefined;
   readonly gid: number | undefined;
@@ -39,8 +39,8 @@ export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'
   /** True when the refusal is not the peer's fault, because this side lacks the means to check the peer. */
   readonly unchecked?: boolean;
   /**
-   * The kind of the peer's sideband connection, if no third party can read or change its content. Absent for
-   * plain TCP.
+   * The kind of the peer's sideband connection, if no third party can read or change its content. It is
+   * absent for plain TCP.
    */
   readonly transport?: 'tls' | 'unix' | 'process';
 };
@@ -65,7 +65,7 @@ export class KnownPeer implements PeerInfo {
     this.#verified = verified;
   }
 
-  /** Parsed on first use, because parsing takes a while and few applications need the certificate. */
+  /** The certificate is parsed on first use, because parsing takes a while and few applications need it. */
   get certificate(): X509Certificate | undefined {
     const { certificate } = this.#verified;
     if (certificate !== undefined) this.#certificate ??= new X509Certificate(certificate);

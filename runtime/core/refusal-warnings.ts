@@ -1,8 +1,8 @@
 /**
  * Node warnings about clients that a server refuses. They are shown when the application uses none of the
  * options `log` and `onSession`. The first refusal is shown at once. Later refusals are counted, and their
- * number is shown once a minute, because unauthenticated peers may cause thousands of refusals a second. Used
- * by servers and worker groups on their JS thread.
+ * number is shown once a minute, because unauthenticated peers may cause thousands of refusals a second.
+ * Servers and worker groups use this file on their JS thread.
  */
 
 import { refusalSumMs } from '../limits.ts';

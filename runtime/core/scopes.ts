@@ -1,7 +1,7 @@
 /**
  * The async context in which functions of the application run, that is, what `AsyncLocalStorage.getStore()`
- * returns in them. Used on every JS thread, wherever such a function is called from an event, a timer or the
- * call of another caller.
+ * returns in them. This file is used on every JS thread, wherever such a function is called from an event, a
+ * timer or the call of another caller.
  *
  * Connections, timers and batches of events serve many calls. Without scopes, a function would see the stores
  * of the caller that made the first call, and could answer one user with the data of another. Therefore a
@@ -37,7 +37,7 @@ const { runInAsyncScope } = AsyncResource.prototype;
  * cannot leave a context, and when the addon is missing.
  */
 const atImport = new Scope();
-/** The root scope. Undefined until the first use, because creating it needs the addon. */
+/** The root scope. It is undefined until the first use, because creating it needs the addon. */
 let root: Scope | undefined;
 /** Stores that `enterWith()` has put on `root` itself. */
 let strays: PropertyKey[] = [];

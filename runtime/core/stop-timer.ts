@@ -1,4 +1,7 @@
-/** Stops timers even when a test has replaced the global functions. Used on the JS thread of the timer. */
+/**
+ * Stops timers even when a test has replaced the global functions. This file runs on the JS thread of the
+ * timer.
+ */
 
 /**
  * Stops an interval, even if a test has replaced `clearInterval`. The `clearInterval` of fake timers does not

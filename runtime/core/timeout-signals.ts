@@ -1,14 +1,14 @@
 /**
  * Signals of `AbortSignal.timeout()`, which a program usually makes for a single call. Listening to a new
  * signal costs as much as several calls, and most calls end long before the timeout. Only a timer fires such
- * a signal, so a call starts to listen a few ms later, if the call is still in flight. Used by the calls of a
- * client, on their JS thread.
+ * a signal, so a call starts to listen a few ms later, if the call is still in flight. The calls of a client
+ * use this file on their JS thread.
  */
 import { inRoot } from './scopes.ts';
 
 /** A call with such a signal. */
 export interface LateListener {
-  /** Starts to listen, unless the call has ended. Must not throw. */
+  /** Starts to listen, unless the call has ended. This function must not throw. */
   listenNow(): void;
 }
 
@@ -18,14 +18,14 @@ export interface LateListener {
  */
 const afterMs = 3;
 
-// A reference to the original function, because Node's real timers abort these signals even when a test has
-// replaced the global function by a fake timer.
+// This is a reference to the original function, because Node's real timers abort these signals even when a
+// test has replaced the global function by a fake timer.
 const soon = setTimeout;
 let waiting: LateListener[] = [];
 
 /**
- * The property by which Node marks such signals. Undefined when Node has no such property, and null until it
- * has been looked up.
+ * The property by which Node marks such signals. It is undefined when Node has no such property, and null
+ * until it has been looked up.
  */
 let mark: symbol | undefined | null = null;
 

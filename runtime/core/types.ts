@@ -18,9 +18,9 @@ export interface CallOptions {
   /** Cancels the call, which then rejects with CANCELLED and the signal's reason as `cause`. */
   signal?: AbortSignal | undefined;
   metadata?: MetadataInit | undefined;
-  /** Called with the metadata that the server sent before its response, if any, before the call settles. */
+  /** Receives the metadata that the server sent before its response, if any, before the call settles. */
   onHeader?: ((header: Metadata) => void) | undefined;
-  /** Called with the metadata that the server sent after its response, if any, before the call settles. */
+  /** Receives the metadata that the server sent after its response, if any, before the call settles. */
   onTrailer?: ((trailer: Metadata) => void) | undefined;
   /**
    * The context of the handler that makes this call. The call then ends at the handler's deadline at the
@@ -41,7 +41,8 @@ export interface CallOptions {
    */
   retry?: RetryOptions | false | undefined;
   /**
-   * Makes the call several times and takes the first response. Allowed for methods with an idempotency level.
+   * Makes the call several times and takes the first response. Hedging is allowed for methods with an
+   * idempotency level.
    */
   hedging?: HedgingOptions | false | undefined;
   /**
@@ -51,7 +52,7 @@ export interface CallOptions {
    */
   into?: Lease | undefined;
   /**
-   * What happens when a response does not fit `into`. With `error` (default), the call fails with
+   * Says what happens when a response does not fit `into`. With `error` (default), the call fails with
    * RESOURCE_EXHAUSTED after its handler has run, and the error says how much memory the response needs. With
    * `lease`, the response comes with a lease of its own, and `leaseOf(response)` differs from `into`.
    */

@@ -1,7 +1,7 @@
 /**
  * Reports the errors of handlers to the application's `onHandlerError`, or as Node warnings on standard error
- * when the application has no such function. Used by everything that runs handlers: servers, reverse calls
- * and the adapters for gRPC.
+ * when the application has no such function. Everything that runs handlers uses this file: servers, reverse
+ * calls and the adapters for gRPC.
  */
 
 import { inspect } from 'node:util';
@@ -21,8 +21,8 @@ export function warnOfFault(error: unknown): void {
 }
 
 /**
- * Called with a handler's error that is not an RpcError, or with the error of a response that cannot be
- * encoded. The caller only sees INTERNAL.
+ * Receives a handler's error that is not an RpcError, or the error of a response that cannot be encoded. The
+ * caller only sees INTERNAL.
  */
 export type OnHandlerError = (error: unknown, method: string) => void;
 
@@ -88,7 +88,7 @@ function kindOf(error: unknown): string {
 
 /** Errors of one method since the last summary. */
 class Errors {
-  /** How often each kind of error has occurred since it was last shown. */
+  /** The number of errors of each kind since that kind was last shown. */
   readonly again = new Map<string, number>();
   /** Number of errors whose kinds could not be recorded because the table was full. */
   others = 0;

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc/counters`: reads the counters of processes on this machine that use rdma-rpc, including this one,
- * while they run. It also reads the counters of RDMA devices. It works without the addon.
+ * `rdma-rpc/counters`: reads the counters of processes on this machine that use rdma-rpc, including this
+ * process, while they run. It also reads the counters of RDMA devices. It works without the addon.
  */
 
 export type { Stats } from '../native/stats.ts';

@@ -8,7 +8,7 @@ import { type SecurityLevel, securityLevels } from '../security-levels.ts';
 
 /** The calls of a method, counted on one side. Times are measured on this side. */
 export interface MethodCounters {
-  /** `package.Service/Method`, or its id when the page has no name for it. */
+  /** `package.Service/Method`, or the method's id when the page has no name for the method. */
   readonly name: string;
   readonly side: 'client' | 'server';
   readonly calls: number;
@@ -25,8 +25,8 @@ export interface SessionCounters {
   /** Describes the other side, for display. Some of these facts come from the peer itself. */
   readonly peer: string;
   /**
-   * The session's security, like `session.security` of a channel. Undefined until the handshake is complete,
-   * and in pages of older versions.
+   * The session's security, like `session.security` of a channel. It is undefined until the handshake is
+   * complete, and in pages of older versions.
    */
   readonly security: SecurityLevel | undefined;
   readonly callsInFlight: number;

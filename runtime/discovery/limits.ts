@@ -7,7 +7,7 @@ const MiB = 1024 * 1024;
  * lost connection.
  */
 export const registryPauseMs = { first: 100, max: 5_000 } as const;
-/** A watch that lasted this long counts as a success, so the pause after its end is the first one again. */
+/** A watch that lasted this long counts as a success, so the pause after its end is the first pause again. */
 export const steadyWatchMs = 5_000;
 /** Time limit of one request to a registry; a list of 1,000 endpoints takes far less. */
 export const registryTimeoutMs = 5_000;
@@ -23,7 +23,7 @@ export const etcdSilenceMs = { ask: 10_000, max: 25_000 } as const;
  * is blocked for this time is removed from the list.
  */
 export const ttlMs = { default: 10_000, min: 2_000, max: 3_600_000 } as const;
-/** A lease is renewed this number of times in its time to live, so that one lost answer does not matter. */
+/** A lease is renewed this number of times in its time to live, so that a lost answer does not matter. */
 export const renewalsPerTtl = 3;
 /** Interval at which the health of a registered server is read. */
 export const healthCheckMs = 1_000;

@@ -1,8 +1,8 @@
 /**
- * A resolver whose source is watched. It lists the servers, and then pushes each change. Used by etcd and
- * kubernetes, in the root context, on the JS thread of its channels. One watch serves all channels that have
- * the same resolver. While the source fails, `resolve` rejects, so that the channels mark their servers as
- * stale and keep them.
+ * A resolver whose source is watched. It lists the servers, and then pushes each change. The resolvers of
+ * etcd and Kubernetes use this file in the root context, on the JS thread of their channels. One watch serves
+ * all channels that have the same resolver. While the source fails, `resolve` rejects, so that the channels
+ * mark their servers as stale and keep them.
  */
 
 import { Backoff } from '../client/connections/backoff.ts';
@@ -135,7 +135,7 @@ class Watched implements Resolver {
     if (first) for (const listener of [...this.#listeners]) listener();
   }
 
-  /** Used by callers without a watch. */
+  /** Callers without a watch use this function. */
   #listOnce(signal: AbortSignal): Promise<Servers> {
     const done = new AbortController();
     return new Promise<Servers>((resolve, reject) => {

@@ -1,12 +1,12 @@
 /**
  * The arena of a loopback context, which has an ArrayBuffer for each block. Only memory that the application
  * allocates counts against `arenaBytes`. Messages take as much memory as they need, because both sides share
- * one heap and need no protection from each other. Used by LoopbackContext, on its JS thread.
+ * one heap and need no protection from each other. LoopbackContext uses this file on its JS thread.
  */
 interface Block {
   readonly bytes: number;
   references: number;
-  /** The buffer while this side needs it, even if the application has it, too. */
+  /** The buffer, as long as this side needs it. The application may have the buffer, too. */
   held: ArrayBuffer | undefined;
   /** The reference to a buffer that the application has. It ends with the last view of the buffer. */
   lent: WeakRef<ArrayBuffer> | undefined;

@@ -1,7 +1,7 @@
 /**
  * The events of a loopback context that JS has not received yet. JS receives them in batches. Each batch has
- * a separate event-loop iteration, so that timers and sockets are served in between. Used by LoopbackContext,
- * on its JS thread.
+ * a separate event-loop iteration, so that timers and sockets are served in between. LoopbackContext uses
+ * this file on its JS thread.
  */
 import { setImmediate } from 'node:timers';
 import { clockMs } from '../clock.ts';
@@ -16,13 +16,13 @@ const batchMax = 256;
 /** The owner of the queue, which is notified of each event. */
 export interface QueueOwner {
   /**
-   * Called when JS is about to get the event. Returns false for an event that has become meaningless, so that
+   * Runs when JS is about to get the event. Returns false for an event that has become meaningless, so that
    * JS does not receive it.
    */
   onDelivery(event: LoopbackEvent): boolean;
-  /** Called when JS has handled the event. */
+  /** Runs when JS has handled the event. */
   onHandled(event: LoopbackEvent): void;
-  /** Called when JS has handled the batch. */
+  /** Runs when JS has handled the batch. */
   onBatch(): void;
 }
 

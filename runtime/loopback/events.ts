@@ -1,6 +1,6 @@
 /**
  * Events of a loopback context that JS has not received yet, and the words of native.ts into which they are
- * written. Used by LoopbackContext, on its JS thread.
+ * written. LoopbackContext uses this file on its JS thread.
  */
 import { Ev, EvKind, receiveSlab, shortMessageSlots } from '../native/native.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Copies the segments of a message that is too large for a slot into one block. The segments lie in the
- * arena, in the encode scratch buffer or in memory of the application. Used by LoopbackContext, on its JS
- * thread.
+ * arena, in the encode scratch buffer or in memory of the application. LoopbackContext uses this file on its
+ * JS thread.
  */
 import { GatherEntry, type NativeContext } from '../native/native.ts';
 import type { Blocks } from './blocks.ts';

@@ -1,6 +1,6 @@
 /**
  * Passes messages from one end of a loopback session to the other: each submission of JS becomes an event of
- * the other end. Used by LoopbackContext, on its JS thread.
+ * the other end. LoopbackContext uses this file on its JS thread.
  */
 import {
   Ctl,

@@ -1,6 +1,6 @@
 /**
  * The send slots of a loopback context: their memory, and the stack from which JS takes the numbers of free
- * slots. A message stays in its slot until the receiver has read it. Used by LoopbackContext, on its JS
+ * slots. A message stays in its slot until the receiver has read it. LoopbackContext uses this file on its JS
  * thread.
  */
 import { slotHeadBytes } from '../limits.ts';

@@ -1,6 +1,6 @@
 /**
  * The sessions of a loopback context by their numbers. The low bits of a number are the index in the table.
- * The other bits count how often that entry has been used. Used by LoopbackContext, on its JS thread.
+ * The other bits count how often that entry has been used. LoopbackContext uses this file on its JS thread.
  */
 import { sessionIndexMask } from '../limits.ts';
 import type { LoopbackSession } from './session.ts';

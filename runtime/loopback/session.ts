@@ -1,6 +1,6 @@
 /**
  * One end of a session of a loopback context, and the calls over it. A request becomes an event of the other
- * end, and its answer becomes an event of this end. Used by LoopbackContext, on its JS thread.
+ * end, and its answer becomes an event of this end. LoopbackContext uses this file on its JS thread.
  */
 import { EvKind, Reason, type SessionOptions } from '../native/native.ts';
 import { eventOf, failedEvent, type LoopbackEvent, type Place } from './events.ts';
@@ -31,9 +31,9 @@ export interface LoopbackCall {
   readonly replyBufferOnly: boolean;
   /** True for a call or a stream, false for a part of a stream. */
   readonly counts: boolean;
-  /** The event that brings the call to the server's JS. Undefined when JS has got the event. */
+  /** The event that brings the call to the server's JS. It is undefined when JS has got the event. */
   request: LoopbackEvent | undefined;
-  /** The event that brings the answer to the client's JS. Undefined until the server has answered. */
+  /** The event that brings the answer to the client's JS. It is undefined until the server has answered. */
   answer: LoopbackEvent | undefined;
   /**
    * True when the client has cancelled the call and waits until the server has released the call's memory.
@@ -68,7 +68,7 @@ export class LoopbackSession {
     this.#host = host;
   }
 
-  /** The other end of a session that is up. Undefined when the session is not up. */
+  /** The other end of a session that is up. It is undefined when the session is not up. */
   get other(): LoopbackSession | undefined {
     return this.state === 'ready' ? this.peer : undefined;
   }
@@ -97,7 +97,7 @@ export class LoopbackSession {
     this.#host.emit(call.request!);
   }
 
-  /** Called on the server when JS has got the request of the call. */
+  /** Runs on the server when JS has got the request of the call. */
   onRequest(handle: number): void {
     const call = this.calls.get(handle);
     if (call !== undefined) call.request = undefined;
@@ -116,7 +116,7 @@ export class LoopbackSession {
     return true;
   }
 
-  /** Called on the client when JS has got the last event of a call. */
+  /** Runs on the client when JS has got the last event of a call. */
   onAnswer(event: LoopbackEvent): void {
     if (this.calls.get(event.call)?.answer === event) this.calls.delete(event.call);
   }
@@ -149,8 +149,8 @@ export class LoopbackSession {
   }
 
   /**
-   * Called on the server when JS is about to get the cancellation of a call. Returns false when the server
-   * has already answered the call.
+   * Runs on the server when JS is about to get the cancellation of a call. Returns false when the server has
+   * already answered the call.
    */
   onCancelled({ call: handle, method }: LoopbackEvent): boolean {
     const call = this.calls.get(handle);

@@ -149,8 +149,8 @@ const memoriesOf = new WeakMap<RpcServer, Memories>();
 
 /**
  * Makes `server` accept remote memory of its clients (connectMemory). Without this call, a server refuses
- * them. The server asks its option `authorize` for the method `rdma_rpc.Memory/Connect`. Throws when it was
- * already called for this server.
+ * such clients. The server asks its option `authorize` for the method `rdma_rpc.Memory/Connect`. Throws when
+ * this function was already called for this server.
  */
 export function memoryOf(
   server: Pick<Server, 'add'> & Partial<Pick<Server, 'onShutdown'>>,

@@ -134,6 +134,6 @@ export async function connectMemory(channel: Channel, options: MemoryOptions = {
     link.memory = connecting;
   }
   const begun = connecting;
-  // Connects in the root context, because the connection serves all callers, not only this one.
+  // Connects in the root context, because the connection serves all callers, not only this caller.
   return inRoot(() => begun.connect(checked));
 }

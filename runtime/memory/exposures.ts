@@ -1,9 +1,9 @@
 /**
  * Manages the memory that this side exposes to one peer. Each exposure is a region of its own in the
- * protection domain of that peer, and the peer learns its key when it opens it. Revoking an exposure takes
- * two steps, because a device that refuses a request ends the queue pair. First the peer is asked to stop,
- * and answers when its operations have completed. Then the region is closed. A peer that does not answer in
- * time loses the memory too. A link owns it, on its JS thread.
+ * protection domain of that peer, and the peer learns the region's key when it opens the exposure. Revoking
+ * an exposure takes two steps, because a device that refuses a request ends the queue pair. First the peer is
+ * asked to stop, and answers when its operations have completed. Then the region is closed. A peer that does
+ * not answer in time loses the memory too. A link owns this object and uses it on its JS thread.
  */
 
 import { Status } from '../core/errors/status.ts';
@@ -155,7 +155,7 @@ export class Exposures {
     exposure.timer = setTimeout(() => this.#end(exposure, late), withinMs);
   }
 
-  /** Returns why the message breaks the rules, or undefined when it is valid. */
+  /** Returns the reason why the message breaks the rules, or undefined when it is valid. */
   onMessage(message: Required<Message>): string | undefined {
     const exposure = this.#open.get(message.id);
     if (message.kind === Kind.open) {
@@ -206,8 +206,9 @@ export class Exposures {
 
   /**
    * Throws for memory that cannot be taken from a peer. On shared memory the CPU of the peer writes the bytes
-   * itself. A peer may be stopped in the middle of a write and not finish it in time. When it continues, it
-   * writes on, unless the pages were replaced. Pages can be replaced only in memory of the device.
+   * itself. A peer may be stopped in the middle of a write and not finish it in time. When the peer
+   * continues, it writes on, unless the pages were replaced. Pages can be replaced only in memory of the
+   * device.
    */
   #checkPages(buffer: Registrable): void {
     const memory = ArrayBuffer.isView(buffer) ? buffer.buffer : buffer;

@@ -1,6 +1,6 @@
 /**
  * Keeps the process alive while a program waits for an answer of its peer, because an idle connection does
- * not. Used by remotes.ts, on the JS thread of the channel or the server.
+ * not. remotes.ts uses this file on the JS thread of the channel or the server.
  */
 import { stopInterval } from '../core/stop-timer.ts';
 

@@ -64,8 +64,8 @@ export class MemoryLink implements PeerMemory, QueueOwner {
       this.#opened = resolve;
       this.#failed = reject;
     });
-    // From here on, so that a peer that does not answer has a limit, too, and because this timer keeps the
-    // process alive while a client waits.
+    // The timer runs from here on, so that a peer that does not answer has a limit, too, and because the
+    // timer keeps the process alive while a client waits.
     const late = setTimeout(
       () => this.end(`the queue pairs have not connected in ${memoryConnectMs} ms`),
       memoryConnectMs,

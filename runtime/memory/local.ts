@@ -1,6 +1,7 @@
 /**
  * Memory of this side that operations read into and write from. Either the application has registered it
- * (`alloc`), or its bytes are copied through registered slots. A link owns it, on its JS thread.
+ * (`alloc`), or its bytes are copied through registered slots. A link owns this object and uses it on its JS
+ * thread.
  */
 import { Access } from '../verbs/constants.ts';
 import type { MemoryRegion } from '../verbs/memory-region.ts';

@@ -22,7 +22,7 @@ export interface ExposeOptions {
    */
   expiresMs?: number;
   /**
-   * Called after each `writeWithImmediate` of the peer, when its bytes are in the memory. The peer names the
+   * Runs after each `writeWithImmediate` of the peer, when its bytes are in the memory. The peer names the
    * offset and the length, which are checked against the bounds. Needs the right `write`.
    */
   onWritten?: (written: Written) => void;

@@ -41,7 +41,7 @@ export interface Posted {
 /** Reads, writes and atomics (operations.ts). Each of them takes one or several work requests. */
 export interface Operation {
   readonly order: Order;
-  /** Returns why the operation must not continue, or undefined when it may. */
+  /** Returns the reason why the operation must not continue, or undefined when it may. */
   refused(): Error | undefined;
   /**
    * Adds the operation's next request, with this number and these flags. `slot` is an offset in

@@ -1,7 +1,7 @@
 /**
  * Manages the memory that the peer has exposed and this side has opened. It checks each operation, and lets
  * the peer revoke memory. From then on no request is posted, and the peer gets an answer when the posted
- * requests have completed. A link owns it, on its JS thread.
+ * requests have completed. A link owns this object and uses it on its JS thread.
  */
 import { Status } from '../core/errors/status.ts';
 import { lost, refusal, takenBack } from './failures.ts';
@@ -158,7 +158,7 @@ export class Remotes {
     return promise;
   }
 
-  /** Returns why the message breaks the rules, or undefined when it is valid. */
+  /** Returns the reason why the message breaks the rules, or undefined when it is valid. */
   onMessage(message: Required<Message>): string | undefined {
     const { kind, id } = message;
     if (kind === Kind.revoke) {

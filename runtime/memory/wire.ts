@@ -25,12 +25,12 @@ export interface Message {
   readonly kind: Kind;
   /** The exposure that the message concerns. */
   readonly id: number;
-  /** In `opened`: bits of Right. */
+  /** The rights in `opened`, as bits of Right. */
   readonly rights?: number;
-  /** In `opened`: the address of the first byte. In `written`: an offset. */
+  /** The address of the first byte in `opened`; an offset in `written`. */
   readonly position?: number;
   readonly byteLength?: number;
-  /** In `opened`: the remote key. In `written`: the immediate. */
+  /** The remote key in `opened`; the immediate in `written`. */
   readonly value?: number;
 }
 

@@ -46,7 +46,7 @@ function packageIn(dir: string): string | undefined {
 /**
  * Returns the paths to search. A local build comes first, then the binary of a package that was made for this
  * machine, then the package with the binary for this platform, which package managers install beside this
- * one.
+ * package.
  */
 function binariesIn(root: string): string[] {
   const platform = `${process.platform}-${process.arch}`;

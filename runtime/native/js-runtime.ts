@@ -6,8 +6,8 @@
 /** The facts about the JS runtime that a context needs. */
 export interface RuntimeNeeds {
   /**
-   * How native code wakes the JS thread: by the thread's own event loop, or by a separate waiting thread
-   * where libuv cannot be used. Default `libuv`.
+   * The way in which native code wakes the JS thread: by the thread's own event loop, or by a separate
+   * waiting thread where libuv cannot be used. Default `libuv`.
    */
   loop?: 'libuv' | 'thread';
   /**

@@ -93,7 +93,10 @@ export interface NativeContext {
   readonly submissionsMax: number;
   /** Capabilities of the device. */
   readonly capabilities: VerbsCapabilities;
-  /** For verbs: device, port and local addresses. Two contexts with the same path reach the same peers. */
+  /**
+   * Names the device, the port and the local addresses, for verbs. Two contexts with the same path reach the
+   * same peers.
+   */
   readonly path: string;
 
   /**
@@ -170,7 +173,7 @@ export interface NativeContext {
    * reference JS gives up with the submission. `slot` holds the metadata, at most slotBytes - 512 bytes, and
    * is -1 without metadata. `replyBuffer` is the arena block that the response is to be received in, or 0;
    * the caller keeps its reference. `use` is the use of the arena block (Use) when the segments have to be
-   * copied into one. `flags` are submitAligned and submitReplyBufferOnly.
+   * copied into one block. `flags` are submitAligned and submitReplyBufferOnly.
    *
    * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use, which
    * is before or at the end of the call. For a call that is pending release, the SENT event comes with the
@@ -193,7 +196,7 @@ export interface NativeContext {
   ): number;
 
   /**
-   * For clients: cancels a call (reason: Reason.cancelled or Reason.deadline). The call's FAILED or SETTLED
+   * Cancels a call of a client (reason: Reason.cancelled or Reason.deadline). The call's FAILED or SETTLED
    * event follows. It comes within the next batch if the call exposed no memory; otherwise it comes when the
    * peer has released the memory, or after kSettleGraceNs (10 ms). In the last case, the call slot and the
    * memory of the call are pending release until RELEASED. Where the fabric can revoke the memory, only the
@@ -219,7 +222,7 @@ export interface NativeContext {
    * session's share.
    */
   allocBlock(bytes: number, use: number, session?: number): number;
-  /** Does the same, but returns the block's memory, or undefined. */
+  /** Does the same as `allocBlock`, but returns the block's memory, or undefined. */
   allocBuffer(bytes: number, use: number, session?: number): ArrayBuffer | undefined;
   /**
    * Returns the block's memory, which is the same ArrayBuffer each time while the block is alive. When the
@@ -231,7 +234,7 @@ export interface NativeContext {
    * same ArrayBuffer.
    */
   releaseBlock(block: number): void;
-  /** Does the same for a block that was not used, without sending a `memoryFree` event. */
+  /** Does the same as `releaseBlock` for a block that was not used, without sending a `memoryFree` event. */
   discardBlock(block: number): void;
   /** Releases a block and detaches its ArrayBuffer. From then on the application's views of it are empty. */
   takeBlock(block: number): void;
@@ -239,7 +242,7 @@ export interface NativeContext {
   blockOf(buffer: ArrayBuffer): number;
   /**
    * Registers a buffer now, so that its first call does not have to register it. Returns '' on success, or
-   * why the registration was refused.
+   * the reason why the registration was refused.
    */
   registerBuffer(key: number, buffer: ArrayBuffer): string;
   /**
@@ -290,9 +293,9 @@ export interface NativeModule extends NativeSockets {
   createContext(options: NativeOptions): NativeContext;
   /**
    * Reports the RDMA devices with their ports. It also tries to use them, which takes some milliseconds for
-   * each device. As a test, registers `neededBytes` on each device. A device that refuses this cannot be
-   * used. Only devices that `device` names are tried (default: all), until `enough` of them can be used
-   * (default: all of them). Devices that are not tried have no capabilities in the report.
+   * each device. Registers `neededBytes` on each device as a test. A device that refuses this cannot be used.
+   * Only devices that `device` names are tried (default: all), until `enough` of them can be used (default:
+   * all of them). Devices that are not tried have no capabilities in the report.
    */
   verbsDevices(neededBytes: number, device?: string, enough?: number): VerbsReport;
   /**
@@ -307,7 +310,9 @@ export interface NativeModule extends NativeSockets {
    * empty when libcrypto is missing.
    */
   readonly ciphers: readonly string[];
-  /** The reason why this JS runtime cannot be used, and the remedy. Empty when the runtime can be used. */
+  /**
+   * The reason why this JS runtime cannot be used, and the remedy. It is empty when the runtime can be used.
+   */
   readonly whyUnusable: string;
   /**
    * Returns the address of a buffer's memory. A double holds the address exactly, because only 48 bits are

@@ -7,7 +7,7 @@ import type { RuntimeNeeds } from './js-runtime.ts';
 
 export type Polling = 'adaptive' | 'busy' | 'event';
 
-/** How the verbs fabric chooses its device and connects. */
+/** The way in which the verbs fabric chooses its device and connects. */
 export interface VerbsOptions {
   /**
    * The name of the device, such as `mlx5_0`, a pattern such as `mlx5_*`, or a list of these with commas. The
@@ -73,9 +73,9 @@ export interface NativeOptions extends RuntimeNeeds {
   mrCacheEntriesMax: number;
   mrCacheIdleMs: number;
   /**
-   * How peers access memory. `auto` (default): through memory windows, or through copies in staging memory
-   * when the device has no windows. `staging`: always through copies. `shared`: peers get the keys of whole
-   * registrations; only for trusted peers.
+   * The way in which peers access memory. `auto` (default) uses memory windows, or copies in staging memory
+   * when the device has no windows. `staging` always uses copies. `shared` gives peers the keys of whole
+   * registrations, and is only for trusted peers.
    */
   exposure?: 'auto' | 'staging' | 'shared';
   /** Largest staging memory of each session, in bytes. */

@@ -10,7 +10,7 @@ export interface NativeSockets {
   /**
    * Hands an accepted connection to its tcp session, whichever thread the session runs on. `fd` is the
    * descriptor of the connection, which is duplicated. `connectMessage` is the message with which the
-   * connection began. Returns '' on success, or why the connection was refused.
+   * connection began. Returns '' on success, or the reason why the connection was refused.
    */
   handOff(fd: number, connectMessage: Uint8Array): string;
   /**
@@ -25,8 +25,8 @@ export interface NativeSockets {
    */
   guardListener(name: string): boolean;
   /**
-   * For other kernels: returns a descriptor that leads to the connection `fd` through a thread. The thread
-   * passes on bytes but no descriptors. Returns a negative errno on failure.
+   * Returns a descriptor that leads to the connection `fd` through a thread, for kernels that cannot do this
+   * without a thread. The thread passes on bytes but no descriptors. Returns a negative errno on failure.
    */
   relayBytes(fd: number): number;
   /**
@@ -35,8 +35,9 @@ export interface NativeSockets {
    */
   dialUnix(path: string, relayed: boolean): number;
   /**
-   * Locks a file, which is created unless a process that has ended has left it behind. Throws with the `code`
-   * EWOULDBLOCK when another process holds the lock, and with EEXIST when the file is not a lock file.
+   * Locks a file. The file is created unless it already exists because an earlier process has left it behind.
+   * Throws with the `code` EWOULDBLOCK when another process holds the lock, and with EEXIST when the file is
+   * not a lock file.
    */
   lockFile(path: string, text: string): FileLock;
   /** Removes the file and releases the lock. The lock is also released when the process ends. */

@@ -36,7 +36,10 @@ export interface Stats {
   retries: number;
   /** Number of polled completions. */
   completions: number;
-  /** How often frames of a session began to wait for credits of the peer or for room in the send queue. */
+  /**
+   * The number of times that frames of a session began to wait for credits of the peer or for room in the
+   * send queue.
+   */
   stalls: number;
   /** Total time of these waits in all sessions, in milliseconds. */
   stalledMs: number;

@@ -87,7 +87,8 @@ export interface NativeVerbsDevice {
   /** Returns up to 16 events: for each event its name, followed by the number of its queue pair. */
   events(): readonly (string | number)[];
   /**
-   * Returns why the device lacks the feature with that position in `features`, or '' when the device has it.
+   * Returns the reason why the device lacks the feature with that position in `features`, or '' when the
+   * device has it.
    */
   whyNot(feature: number): string;
   closeMr(mr: number): void;
@@ -107,7 +108,7 @@ export interface NativeVerbsDevice {
   ): NativeRefusal | undefined;
   /** Returns the state as a position in `states` (runtime/verbs/constants.ts), or -1. */
   state(qp: number): number;
-  /** Returns why the queue pair went to ERR by itself, or '' when no reason is known. */
+  /** Returns the reason why the queue pair went to ERR by itself, or '' when no reason is known. */
   error(qp: number): string;
   toError(qp: number): void;
   room(qp: number, ofReceives: boolean): number;

@@ -8,7 +8,7 @@ export type VerbsAttributes = Readonly<Record<string, string>>;
 
 export interface VerbsPortDetails {
   readonly number: number;
-  /** Attributes of the port. Empty when the device does not report them. */
+  /** Attributes of the port. They are empty when the device does not report them. */
   readonly attributes: VerbsAttributes;
   /** The P_Keys by their index, without empty entries. */
   readonly pkeys: VerbsAttributes;
@@ -16,7 +16,7 @@ export interface VerbsPortDetails {
 
 export interface VerbsDetails {
   readonly name: string;
-  /** Why the device cannot be opened. Empty when it can be opened. */
+  /** The reason why the device cannot be opened, or '' when it can be opened. */
   readonly whyNot: string;
   readonly attributes: VerbsAttributes;
   /** The names of the device's device_cap_flags, without IBV_DEVICE_. */

@@ -63,15 +63,15 @@ export interface VerbsCapabilities {
 export interface VerbsDevice {
   name: string;
   transport: string;
-  /** Why the device cannot be used. Empty when it can be used. */
+  /** The reason why the device cannot be used, or '' when it can be used. */
   whyNot: string;
   capabilities: VerbsCapabilities;
   ports: VerbsPort[];
 }
 export interface VerbsReport {
-  /** Why the machine has no device. Empty when it has one. */
+  /** The reason why the machine has no device, or '' when it has a device. */
   whyNone: string;
-  /** Why rdma_cm cannot be used. Empty when it can be used. */
+  /** The reason why rdma_cm cannot be used, or '' when it can be used. */
   whyNoCm: string;
   /** The value of RLIMIT_MEMLOCK: `unlimited` or a number of bytes. */
   memlock: string;

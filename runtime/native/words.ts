@@ -82,8 +82,8 @@ export const Ev = {
    */
   region: 4,
   /**
-   * For a message in a receive slot: byte offset of `metadata | message`. For a message in
-   * `reassembledMessages`: byte offset of the message.
+   * The byte offset of `metadata | message` when the message is in a receive slot. The byte offset of the
+   * message when it is in `reassembledMessages`.
    */
   offset: 5,
   /**
@@ -110,26 +110,32 @@ export const Ev = {
   /** REQUEST, PART_WAITS: 1 for a part of a stream, otherwise 0. */
   part: 10,
   /**
-   * 1 + the number of the session's receive slot that holds the frame. For short messages it is 1 +
+   * 1 + the number of the session's receive slot that holds the frame. For short messages the word is 1 +
    * `shortMessageSlots` + the index in `shortMessages`.
    */
   receiveSlot: 11,
   words: 12,
 } as const;
 export const EvKind = {
-  /** For servers: a request is complete. Its bytes in the receive slab are valid only during the callback. */
+  /**
+   * A server gets it when a request is complete. Its bytes in the receive slab are valid only during the
+   * callback.
+   */
   request: 1,
   /**
-   * For clients: the call's response has arrived, and the call no longer exposes memory. The bytes of the
+   * A client gets it when the call's response has arrived. The call then exposes no memory. The bytes of the
    * response are also valid only during the callback.
    */
   settled: 2,
   /**
-   * For clients: the call has ended without the peer's response (session lost, refused here, cancelled). It
-   * no longer exposes memory, unless the call is pending release (PendingRelease).
+   * A client gets it when the call has ended without the peer's response (session lost, refused here,
+   * cancelled). The call then exposes no memory, unless it is pending release (PendingRelease).
    */
   failed: 3,
-  /** For servers: the client has cancelled the call. If JS submits a response, the response is dropped. */
+  /**
+   * A server gets it when the client has cancelled the call. If JS submits a response, the response is
+   * dropped.
+   */
   cancelled: 4,
   /**
    * The memory of a bulk submission (`token`) is no longer in use. JS then drops the references to the
@@ -158,8 +164,8 @@ export const EvKind = {
    */
   partWaits: 10,
   /**
-   * For clients: the peer has released a call that FAILED with PendingRelease.slot. The call slot is now
-   * free. The SENT event of the call has come before.
+   * A client gets it when the peer has released a call that FAILED with PendingRelease.slot. The call slot is
+   * now free. The SENT event of the call has come before.
    */
   released: 11,
   /** Arena memory has become free after JS asked for it by Ctl.wantMemory. */
@@ -217,8 +223,8 @@ export const Use = {
   application: 6,
 } as const;
 /**
- * Why a call failed on this side, for the `reason` word of a FAILED event. runtime/core/errors/failure.ts has
- * the texts.
+ * The reasons why a call failed on this side, for the `reason` word of a FAILED event.
+ * runtime/core/errors/failure.ts has the texts.
  */
 export const Reason = {
   sessionLost: 1,

@@ -42,7 +42,7 @@ export class Calling implements ConnectionCalls {
   #next: Serve | undefined;
   #half: SecondHalf | undefined;
   #peer: RpcPeer | undefined;
-  /** Why no further session will be accepted, or undefined. */
+  /** The reason why no further session will be accepted, or undefined. */
   #over: string | undefined;
 
   constructor(connection: ServerConnection, owner: CallingOwner) {
@@ -163,7 +163,7 @@ export class Calling implements ConnectionCalls {
     void this.#peer?.end(reason);
   }
 
-  /** Called when the peer makes no more calls and none is in flight. */
+  /** Runs when the peer makes no more calls and none is in flight. */
   #onClosed(peer: RpcPeer, reason: string): void {
     if (this.#peer !== peer) return;
     this.#peer = undefined;

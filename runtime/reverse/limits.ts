@@ -4,7 +4,7 @@
  */
 
 /**
- * Pause in ms after a second session that the client has not ended itself, before the next one on the same
- * connection. The connection has a backoff of its own.
+ * Pause in ms after a second session that the client has not ended itself, before the next session on the
+ * same connection. The connection has a backoff of its own.
  */
 export const reverseRetryMs = 200;

@@ -1,7 +1,7 @@
 /**
  * Replaces the sideband connection of a channel to a client that serves calls (peer.ts). It reports the
  * events of the second session, as the sideband connection of any other channel reports the events of the
- * channel's connection. Used on the server's JS thread.
+ * channel's connection. This file runs on the server's JS thread.
  */
 import type { Sideband } from '../client/connections/client-link.ts';
 import { controlText, type Frame } from '../control/frames.ts';

@@ -1,6 +1,6 @@
 /**
  * The clients that serve calls of their server, one for each connection on which the client serves. `peersOf`
- * makes the server accept such clients. Used on the server's JS thread.
+ * makes the server accept such clients. This file runs on the server's JS thread.
  */
 import { EventEmitter } from 'node:events';
 import { inspect } from 'node:util';

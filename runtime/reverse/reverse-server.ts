@@ -1,6 +1,6 @@
 /**
  * Serves calls of the servers of a channel. Each connection has one second session (serving.ts), and all
- * sessions have the same handlers. Used on the channel's JS thread.
+ * sessions have the same handlers. This file runs on the channel's JS thread.
  */
 
 import { type ChannelServing, type ClientChannel, clientChannel } from '../client/channel.ts';
@@ -120,8 +120,8 @@ class RpcReverseServer implements ReverseServer, ChannelServing, ServingOwner {
   }
 
   /**
-   * Called when a server does not make calls to its clients. If it is the only server of the channel, no
-   * calls will ever come.
+   * Runs when a server does not make calls to its clients. If it is the only server of the channel, no calls
+   * will ever come.
    */
   #refused(error: RpcError): void {
     if (!this.#served && this.#channel.addresses.length <= 1) this.#stop(error);

@@ -10,7 +10,7 @@ import type { Client, Handlers } from '../core/types.ts';
 import type { OnHandlerError } from '../core/warnings.ts';
 
 export interface ReverseOptions {
-  /** Called for errors of handlers that are not RpcErrors. The server only gets the status INTERNAL. */
+  /** Runs for errors of handlers that are not RpcErrors. The server only gets the status INTERNAL. */
   onHandlerError?: OnHandlerError;
   /** Interceptors of the handlers of all services. The first interceptor is the outermost. Default: none. */
   interceptors?: readonly Interceptor[];
@@ -29,8 +29,8 @@ export interface ReverseServer extends AsyncDisposable {
 /** A client that serves calls of its server. Its text form is its name. */
 export interface Peer {
   /**
-   * The address of the client, and the name that it has given itself. For logs only, because the name is not
-   * verified.
+   * The address of the client, and the name that it has given itself. It is for logs only, because the name
+   * is not verified.
    */
   readonly name: string;
   /**
@@ -70,7 +70,7 @@ export interface Peers {
   /**
    * Returns a client of `definition` that calls `to`, which is a peer or the context of a handler whose
    * caller is to be called. `timeoutMs` is the default time limit of the calls. `interceptors` wrap the
-   * calls, the first one outermost. Throws FAILED_PRECONDITION when the caller does not serve.
+   * calls; the first interceptor is the outermost. Throws FAILED_PRECONDITION when the caller does not serve.
    */
   client<D extends ServiceDefinition>(
     definition: D,

@@ -1,7 +1,7 @@
 /**
  * A connection of a channel on which this side serves calls of the server. It manages the second session,
- * from the `serve` frame to the end of the session, and the ServerSession that uses it. Created by the
- * ReverseServer of the channel, on its JS thread.
+ * from the `serve` frame to the end of the session, and the ServerSession that uses it. The ReverseServer of
+ * the channel creates this object on its JS thread.
  *
  * | state   | event                       | reaction                                              |
  * |---------|-----------------------------|-------------------------------------------------------|
@@ -27,10 +27,10 @@ export interface ServingOwner {
   readonly handlers: HandlerTable;
   readonly load: Load;
   onHandlerError(error: unknown, method: string): void;
-  /** Called when the server can make calls. */
+  /** Runs when the server can make calls. */
   onServed(): void;
   /**
-   * Called when all resources are released. `isFinal` is true when the server will never make calls to this
+   * Runs when all resources are released. `isFinal` is true when the server will never make calls to this
    * client.
    */
   onOver(serving: Serving, error: RpcError, isFinal: boolean): void;
@@ -43,7 +43,7 @@ export class Serving implements ConnectionServing, ServerSessionListener {
   readonly link: ClientLink;
   readonly #owner: ServingOwner;
   readonly #half: SecondHalf;
-  /** The session. Undefined until the server has answered. */
+  /** The session. It is undefined until the server has answered. */
   #session: ServerSession | undefined;
   /** The reason of the end, when the reason is known before the session is down. */
   #why: RpcError | undefined;

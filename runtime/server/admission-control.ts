@@ -1,7 +1,8 @@
 /**
  * Admission control: decides for each request of a session whether the request is run. It decides before a
  * request is decoded, so that a flood costs little and rejected callers can try another server at once. It
- * covers unary calls and streams. Owned by a ServerSession, on the JS thread of the session.
+ * covers unary calls and streams. A ServerSession owns this object and uses it on the JS thread of the
+ * session.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -53,8 +54,8 @@ export class AdmissionControl {
   }
 
   /**
-   * Returns why the last counted call, with the event at `at`, is not run, or undefined when it may run. The
-   * bytes of the call count in both cases.
+   * Returns the reason why the last counted call, with the event at `at`, is not run, or undefined when it
+   * may run. The bytes of the call count in both cases.
    */
   refusal(path: string, at: number): Refusal | undefined {
     const refusal = this.#refusal(path, at);
@@ -81,8 +82,8 @@ export class AdmissionControl {
   }
 
   /**
-   * Returns why a part of a stream, with the event at `at`, is rejected, or undefined when it is accepted.
-   * The bytes of the part count in both cases.
+   * Returns the reason why a part of a stream, with the event at `at`, is rejected, or undefined when it is
+   * accepted. The bytes of the part count in both cases.
    */
   partRefusal(at: number): string | undefined {
     const over = this.#account?.exceeded(this.#context.batchMs);
@@ -90,7 +91,7 @@ export class AdmissionControl {
     return over;
   }
 
-  /** Returns why a stream may send no more, or undefined when it may send. */
+  /** Returns the reason why a stream may send no more, or undefined when it may send. */
   exceeded(): string | undefined {
     return this.#account?.exceeded(clockMs());
   }

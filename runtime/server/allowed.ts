@@ -1,6 +1,6 @@
 /**
  * Decides by identity which clients may have a session. It decides once for each connection, when the hello
- * has arrived and before anything is created for the connection. Used by a server on its JS thread.
+ * has arrived and before anything is created for the connection. A server uses this file on its JS thread.
  */
 import { controlText, type Hello } from '../control/frames.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';

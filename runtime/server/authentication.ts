@@ -1,7 +1,7 @@
 /**
  * Authenticates a client and decides whether the client may have a session. It checks the result of TLS,
  * `authenticate`, `allow`, the limit of the client's address and `quotas`, in that order, before a queue pair
- * is created. Called for each connection when its hello has arrived.
+ * is created. Runs for each connection when its hello has arrived.
  */
 
 import type { Hello } from '../control/frames.ts';

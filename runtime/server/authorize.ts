@@ -1,7 +1,7 @@
 /**
  * Option `authorize` of a server: decides which peer may call which method. With this option, each handler
  * and its interceptors get a wrapper that decides about the call. Servers without the option have no such
- * wrapper. Called for each call, on the JS thread of the server.
+ * wrapper. Runs for each call, on the JS thread of the server.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { RpcError } from '../core/errors/rpc-error.ts';
@@ -15,7 +15,7 @@ import { checkWhole } from './allowed.ts';
 import type { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
 
-/** Returns whether a peer may call `package.Service/Method`. Only `true` allows it. */
+/** Returns whether a peer may call `package.Service/Method`. Only the result `true` allows the call. */
 export type AuthorizeFunction = (peer: PeerInfo, method: string) => boolean | Promise<boolean>;
 /**
  * Allowed identities by `package.Service/Method`, `package.Service/*` or `*`. Only the most specific key
@@ -92,7 +92,7 @@ export class Authorization {
 
   /**
    * Warns of services in the table that the server does not have. A misspelt entry would silently deny all
-   * calls. Called once, when the server begins to listen.
+   * calls. Runs once, when the server begins to listen.
    */
   warnOfServices(services: readonly ServiceDefinition[], warn: Warn): void {
     const known = services.map(({ fullName }) => fullName);

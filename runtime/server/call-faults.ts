@@ -1,6 +1,6 @@
 /**
  * The status and text of calls that handlers do not answer: refusals of requests, and errors of handlers that
- * were aborted. Used for unary calls, streams, calls that a client serves, and gRPC servers.
+ * were aborted. This file is used for unary calls, streams, calls that a client serves, and gRPC servers.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status, type StatusCode } from '../core/errors/status.ts';

@@ -13,14 +13,14 @@ import { KnownPeer, type PeerInfo } from '../core/peer.ts';
 import { reasonOf } from './allowed.ts';
 import type { Account } from './quotas.ts';
 
-/** Reported when a client has got a session. */
+/** The server's report about a client that has got a session. */
 export interface AcceptedSession extends Pick<SessionSummary, 'fabric' | 'security'> {
   readonly accepted: true;
   /** The peer. `peer.identity` is the verified identity of the peer. */
   readonly peer: PeerInfo;
 }
 
-/** Reported when a connection has got no session. */
+/** The server's report about a connection that has got no session. */
 export interface RefusedSession {
   readonly accepted: false;
   /**
@@ -63,7 +63,7 @@ export class ConnectionAttempt {
     return identity === undefined ? this.address : `${this.address} (${identity})`;
   }
 
-  /** Limit in bytes of the arena memory for large requests. Undefined when there is no limit. */
+  /** Limit in bytes of the arena memory for large requests. It is undefined when there is no limit. */
   get arenaBytesMax(): number | undefined {
     return this.account?.limits.arenaBytesMax;
   }

@@ -1,6 +1,6 @@
 /**
- * Reports calls that `authorize` has denied to the log and to the application. Used by a server on its JS
- * thread.
+ * Reports calls that `authorize` has denied to the log and to the application. A server uses this file on its
+ * JS thread.
  */
 import { guardedInRoot } from '../core/foreign.ts';
 import type { LimitedLog } from '../core/log.ts';

@@ -1,7 +1,7 @@
 /**
  * The beginning of a server's shutdown. The server calls its listeners, and continues to serve until the
  * promises that they return have settled. Such a promise may stand for the removal of the server from a
- * registry. Owned by a server, on its JS thread, or by a worker group, on the main thread.
+ * registry. A server owns this object on its JS thread, or a worker group owns it on the main thread.
  */
 import { guardedInRoot } from '../core/foreign.ts';
 import { inRoot } from '../core/scopes.ts';

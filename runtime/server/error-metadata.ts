@@ -1,6 +1,6 @@
 /**
  * Header, trailer and details of an error response. The status matters more than the metadata, so metadata
- * that does not fit is left out. Used by the responder of a session.
+ * that does not fit is left out. The responder of a session uses this file.
  */
 
 import { markNotRun, takeNotRun } from '../core/errors/not-run.ts';

@@ -1,8 +1,7 @@
 /**
  * Warns of names in a handler object that are not methods of the service. Such names are mostly typing
  * errors, and the intended methods would silently answer UNIMPLEMENTED. TypeScript finds such errors only in
- * object literals, and JavaScript does not find them at all. Called once, when handlers are added to a
- * server.
+ * object literals, and JavaScript does not find them at all. Runs once, when handlers are added to a server.
  */
 import type { ServiceDefinition } from '../codec/types.ts';
 import { slipOf } from '../core/nearest.ts';

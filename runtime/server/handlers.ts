@@ -54,7 +54,7 @@ export class HandlerTable {
 
   /**
    * Adds the methods of `service` for which `handlers` has a function. The other methods answer
-   * UNIMPLEMENTED. When it throws, it has added nothing.
+   * UNIMPLEMENTED. When this function throws, it has added no method.
    */
   add(service: ServiceDefinition, handlers: object, interceptors: readonly Interceptor[] = []): void {
     if (typeof handlers !== 'object' || handlers === null) {

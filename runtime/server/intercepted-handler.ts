@@ -1,6 +1,6 @@
 /**
  * Wraps a handler in interceptors. The result is a handler again, so the rest of the server does not have to
- * know about interceptors. Used by `server.add` for services with interceptors.
+ * know about interceptors. `server.add` uses this file for services with interceptors.
  */
 
 import type { MethodDefinition, ServiceDefinition } from '../codec/types.ts';

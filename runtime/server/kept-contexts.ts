@@ -1,8 +1,8 @@
 /**
  * The contexts that a server keeps open for future sessions, so that the first client finds its fabric open.
  * A context whose device is removed is released at once, because the system waits for the release. When a
- * session has found the device again, the server keeps its context open again. Owned by a server, on its JS
- * thread.
+ * session has found the device again, the server keeps its context open again. A server owns this object and
+ * uses it on its JS thread.
  */
 import { acquireContext, releaseContext } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -46,7 +46,7 @@ export class KeptContexts {
     this.#contexts.push(...kept.filter(({ fabric }) => !isAlone(side, fabric)));
   }
 
-  /** Opens the context of a removed device again. Called when a session has found the device. */
+  /** Opens the context of a removed device again. Runs when a session has found the device. */
   reopen(): void {
     if (!this.#lostDevice) return;
     this.#lostDevice = false;

@@ -8,7 +8,7 @@ import type { ResolvedServerOptions, ServerOptions } from './server-options.ts';
 
 /** The means by which a listener can identify clients. */
 export interface Ways {
-  /** Undefined when the listener does not use TLS. */
+  /** It is undefined when the listener does not use TLS. */
   readonly tls: { readonly knowsClients: boolean | undefined; readonly certTrouble: string } | undefined;
   /** The ciphers of this process for sealed sessions. */
   readonly ciphers: readonly string[];
@@ -19,8 +19,8 @@ const byTls = 'on host:port addresses clients are identified only by tls with a 
 const isEmpty = (list: unknown): boolean => Array.isArray(list) && list.length === 0;
 
 /**
- * Returns why no client can be accepted. Returns '' when clients can be accepted, or when functions of the
- * application decide.
+ * Returns the reason why no client can be accepted. Returns '' when clients can be accepted, or when
+ * functions of the application decide.
  */
 export function whyNoClient(
   { kind }: Address,

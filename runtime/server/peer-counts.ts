@@ -49,7 +49,7 @@ export class PeerCounts {
     return this.#byAddress.get(address)?.has(duplex) ?? false;
   }
 
-  /** Called when the connection is closed or about to be closed. */
+  /** Runs when the connection is closed or about to be closed. */
   leave(address: string, duplex: Duplex): void {
     const known = this.#byAddress.get(address);
     if (known?.delete(duplex) === true && known.size === 0) this.#byAddress.delete(address);

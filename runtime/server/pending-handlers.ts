@@ -1,7 +1,7 @@
 /**
  * Continues a call when the promise of its handler has settled. The two callback functions are reused for
- * later calls, because an async function per call cost 400 bytes and an unused promise. Owned by a
- * ServerSession, on its JS thread.
+ * later calls, because an async function per call cost 400 bytes and an unused promise. A ServerSession owns
+ * this object and uses it on its JS thread.
  */
 import type { ServerCall } from './server-call.ts';
 

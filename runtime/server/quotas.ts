@@ -1,6 +1,7 @@
 /**
  * Option `quotas`: limits how much of a server each identity may use. All sessions of an identity share one
- * account, so that an identity that uses too much harms only itself. Owned by a server, on its JS thread.
+ * account, so that an identity that uses too much harms only itself. A server owns this object and uses it on
+ * its JS thread.
  */
 
 import type { Duplex } from 'node:stream';
@@ -45,7 +46,7 @@ export interface Quotas {
 }
 
 /**
- * Called for each connection when the identity of its peer is known. Returns the limits, or undefined for no
+ * Runs for each connection when the identity of its peer is known. Returns the limits, or undefined for no
  * limits.
  */
 export type QuotasOf = (peer: PeerInfo) => Quotas | undefined;
@@ -76,8 +77,8 @@ export class Account {
   }
 
   /**
-   * Returns why a call is not run. When the call may run, counts it and returns undefined. The bytes of the
-   * call count in both cases.
+   * Returns the reason why a call is not run. When the call may run, counts it and returns undefined. The
+   * bytes of the call count in both cases.
    */
   refusal(path: string, nowMs: number): Refusal | undefined {
     const over = this.exceeded(nowMs);
@@ -111,7 +112,7 @@ export class Account {
     this.#exposedBytes += bytes;
   }
 
-  /** Called when memory that `expose` counted is no longer exposed. */
+  /** Runs when memory that `expose` counted is no longer exposed. */
   unexpose(bytes: number): void {
     this.#exposedBytes -= bytes;
   }

@@ -1,8 +1,8 @@
 /**
  * The interceptor with which a server reports its load in the trailer of each response. The load consists of
  * its own measurements, or of values from the application. Clients with weighted round robin compute weights
- * from it. A stream brings the report of its end. Given to `server.use`, or to a scope of services; runs on
- * the server's JS thread.
+ * from it. A stream brings the report of its end. The application passes it to `server.use` or to a scope of
+ * services; it runs on the server's JS thread.
  */
 import { clockMs } from '../clock.ts';
 import type { Interceptor, RpcResponse } from '../core/interceptor.ts';

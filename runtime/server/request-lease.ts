@@ -1,7 +1,7 @@
 /**
  * The lease of a request whose memory is released at the end of its call (option `requestMemory`). The call
  * ends when no function reads the request any more. An interceptor may have stopped waiting for a handler;
- * the call also waits for such a handler. Owned by a ServerCall, on its JS thread.
+ * the call also waits for such a handler. A ServerCall owns this object and uses it on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -28,8 +28,8 @@ export class RequestLease {
   }
 
   /**
-   * Called when a handler inside interceptors begins. Throws an RpcError when the memory has been released
-   * and other code may use it.
+   * Runs when a handler inside interceptors begins. Throws an RpcError when the memory has been released and
+   * other code may use it.
    */
   enter(path: string): void {
     if (this.#over) {
@@ -44,14 +44,14 @@ export class RequestLease {
     this.#end();
   }
 
-  /** Called when the call has been answered or abandoned, and all its functions have finished. */
+  /** Runs when the call has been answered or abandoned, and all its functions have finished. */
   over(): void {
     this.#over = true;
     this.#end();
   }
 
   /**
-   * Called when the response waits for arena memory. The missing memory may be held by this lease. If the
+   * Runs when the response waits for arena memory. The missing memory may be held by this lease. If the
    * response does not refer to the request, the garbage collector can free the request from now on.
    */
   yield(): void {

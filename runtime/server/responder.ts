@@ -2,7 +2,7 @@
  * Sends the answers of a server session: responses, errors, refusals. Answers wait here when no send slot is
  * free, when the arena has no room for a response that must be copied, or while a large buffer is being
  * registered. The session's limit of calls in flight also limits the number of waiting answers. A waiting
- * answer holds only memory of the application. Owned by a ServerSession, on its JS thread.
+ * answer holds only memory of the application. A ServerSession owns this object and uses it on its JS thread.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -94,8 +94,8 @@ export class Responder {
   }
 
   /**
-   * Called when the client has cancelled a call whose handler has answered. The response then stops waiting
-   * for memory.
+   * Runs when the client has cancelled a call whose handler has answered. The response then stops waiting for
+   * memory.
    */
   forget(handle: number): void {
     for (const call of this.#short) {
@@ -151,7 +151,7 @@ export class Responder {
     }
   }
 
-  /** Counts the bytes of the last submission. Called when the submission has succeeded. */
+  /** Counts the bytes of the last submission. Runs when the submission has succeeded. */
   sent(): void {
     this.#account?.spend(this.#context.outgoing.submittedBytes);
   }
@@ -313,7 +313,7 @@ export class Responder {
     return result !== noSlot;
   }
 
-  /** Returns why a response was not sent, for a `reason` of native code. */
+  /** Returns the reason why a response was not sent, for a `reason` of native code. */
   refusalText(call: ServerCall, reason: number): string {
     if (reason === Reason.detached)
       return `${call.method}: the memory of the response was transferred or detached before it had been sent`;

@@ -1,7 +1,7 @@
 /**
  * A unary call on the server, or the OPEN of a stream, from its event to its response. It is also the
- * `context` of the handler. Metadata, signal and trailer are created only when the handler reads them. Owned
- * by its ServerSession, on the JS thread of the session.
+ * `context` of the handler. Metadata, signal and trailer are created only when the handler reads them. A
+ * ServerSession owns this object and uses it on the JS thread of the session.
  */
 
 import { deadlines } from '../boundary/time/deadlines.ts';
@@ -48,8 +48,8 @@ class Asked {
 export interface CallOwner {
   readonly peer: PeerInfo;
   /**
-   * Called when the deadline has passed and the handler has been aborted. It must answer the call with
-   * `reason`. Not called for calls that opened a stream.
+   * Runs when the deadline has passed and the handler has been aborted. It must answer the call with
+   * `reason`. It does not run for calls that opened a stream.
    */
   onLate(call: ServerCall, reason: RpcError): void;
 }
@@ -202,7 +202,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Sends this header and trailer in place of those that the handler has filled. Usually they are the same
+   * Sends this header and trailer in place of those that the handler has filled. Usually both are the same
    * objects.
    */
   answerWith(header: Metadata, trailer: Metadata): void {
@@ -235,8 +235,8 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * Called by the timer. The handler may learn of the deadline before the client's own timer fires. Therefore
-   * the call is marked as late, so that the handler's result is not used as an answer in time.
+   * The timer calls this function. The handler may learn of the deadline before the client's own timer fires.
+   * Therefore the call is marked as late, so that the handler's result is not used as an answer in time.
    */
   onDeadline(): void {
     this.#timer = -1;
@@ -290,7 +290,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     more.controller?.abort(reason);
   }
 
-  /** Called when the handler has finished. */
+  /** Runs when the handler has finished. */
   finish(): void {
     this.#stopTimer();
   }
@@ -301,13 +301,13 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#more.lease = new RequestLease(lease, request, this.definition.stale);
   }
 
-  /** Called when all functions of the call have finished and their results will not be read any more. */
+  /** Runs when all functions of the call have finished and their results will not be read any more. */
   over(): void {
     this.#asked?.lease?.over();
   }
 
   /**
-   * Called when a handler inside interceptors begins. The handler may run longer than the interceptors, which
+   * Runs when a handler inside interceptors begins. The handler may run longer than the interceptors, which
    * need not wait for it.
    */
   enter(): void {
@@ -318,7 +318,7 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
     this.#asked?.lease?.leave();
   }
 
-  /** Called when the response waits for memory. */
+  /** Runs when the response waits for memory. */
   yieldMemory(): void {
     this.#asked?.lease?.yield();
   }

@@ -30,14 +30,14 @@ export type ConnectionLife = Pick<
 
 /** The calls that this side makes to the client of a connection, over the second session (reverse/). */
 export interface ConnectionCalls {
-  /** Called when the client begins or stops serving. */
+  /** Runs when the client begins or stops serving. */
   onFrame(frame: Serve | Unserve): void;
   /**
-   * Called when the connection is being drained. No more calls may be made, and the second session must end
+   * Runs when the connection is being drained. No more calls may be made, and the second session must end
    * after the last call.
    */
   drain(reason: string): void;
-  /** Called when the connection has ended. */
+  /** Runs when the connection has ended. */
   end(reason: string): void;
   /** True while the client serves calls. */
   readonly open: boolean;
@@ -45,9 +45,9 @@ export interface ConnectionCalls {
 
 /** The queue pair for remote memory of a connection (memory/). */
 export interface ConnectionMemory {
-  /** Called when the client asks for the queue pair, or ends it. */
+  /** Runs when the client asks for the queue pair, or ends it. */
   onFrame(frame: Memory | MemoryEnd): void;
-  /** Called when the connection has ended. */
+  /** Runs when the connection has ended. */
   end(reason: string): void;
   /** True while memory is exposed or operations are in progress. */
   readonly busy: boolean;
@@ -90,11 +90,11 @@ export class ServerConnection {
    */
   ready = false;
   /**
-   * For a second session, in which this side makes the calls. Undefined when the client does not support
-   * second sessions.
+   * The session in which this side makes the calls. It is undefined when the client does not support second
+   * sessions.
    */
   readonly second: SecondSession | undefined;
-  /** For remote memory. Undefined when the client does not support remote memory. */
+  /** The terms of remote memory. They are undefined when the client does not support remote memory. */
   readonly terms: MemoryTerms | undefined;
   readonly #features: ConnectionFeatures;
   #calls: ConnectionCalls | undefined;
@@ -152,7 +152,7 @@ export class ServerConnection {
     return this.session.requests > 0;
   }
 
-  /** Called after the handshake. Starts the timers of age and idleness. */
+  /** Runs after the handshake. Starts the timers of age and idleness. */
   begin({ connectionAgeMaxMs, connectionIdleMaxMs, connectionAgeGraceMs }: ConnectionLife): void {
     this.ready = true;
     if (connectionAgeMaxMs !== undefined) {
@@ -179,9 +179,9 @@ export class ServerConnection {
   }
 
   /**
-   * Called when the client has read the goaway and reports how many calls it has made. The calls that have
-   * not arrived yet are in flight, so their number is at most the limit of calls in flight. A larger number
-   * is reduced accordingly. Returns false when the client was not asked.
+   * Runs when the client has read the goaway and reports how many calls it has made. The calls that have not
+   * arrived yet are in flight, so their number is at most the limit of calls in flight. A larger number is
+   * reduced accordingly. Returns false when the client was not asked.
    */
   leaving(calls: number): boolean {
     const { inflightMax, streamsMax } = this.prepared;
@@ -202,7 +202,7 @@ export class ServerConnection {
     this.link.close(reason, { type: 'bye', reason: controlText(reason) });
   }
 
-  /** Called when the session has ended. */
+  /** Runs when the session has ended. */
   ended(reason: string): void {
     this.#stopTimers();
     this.#calls?.end(reason);

@@ -33,8 +33,8 @@ export interface ServerOptions extends FabricOptions {
   sessionsMax?: number;
   /**
    * Limit of sessions of one network address. Default 64. Connections that are not admitted yet are counted
-   * separately, with the same limit. When there are more, the oldest is closed. The limit does not apply to
-   * unix sockets, which have no address.
+   * separately, with the same limit. When an address has more of them, its oldest connection is closed. The
+   * limit does not apply to unix sockets, which have no address.
    */
   sessionsPerPeerMax?: number;
   /**
@@ -75,14 +75,14 @@ export interface ServerOptions extends FabricOptions {
    * Time in ms that calls in flight have to finish when age or idleness ends their connection. Default 60000.
    */
   connectionAgeGraceMs?: number;
-  /** Called for errors of handlers that are not RpcErrors. Callers get only INTERNAL and a fixed text. */
+  /** Runs for errors of handlers that are not RpcErrors. Callers get only INTERNAL and a fixed text. */
   onHandlerError?: OnHandlerError;
   /** The peers that may have a session, by verified identity. Default: all peers that can connect. */
   allow?: AllowedPeers;
   /**
-   * Called once for each connection, before the connection gets a session. Returns the identity of the peer,
-   * or undefined to keep the verified identity. Throws to refuse the peer. `metadata` contains the
-   * credentials of the channel.
+   * Runs once for each connection, before the connection gets a session. Returns the identity of the peer, or
+   * undefined to keep the verified identity. Throws to refuse the peer. `metadata` contains the credentials
+   * of the channel.
    */
   authenticate?: Authenticate;
   /**
@@ -92,7 +92,7 @@ export interface ServerOptions extends FabricOptions {
    */
   authorize?: AuthorizeFunction | AuthorizeTable;
   /**
-   * Called for each call that `authorize` has denied. An error that it throws becomes a process warning. The
+   * Runs for each call that `authorize` has denied. An error that it throws becomes a process warning. The
    * `log` gets a line, too.
    */
   onDenied?: (call: DeniedCall) => void;
@@ -103,7 +103,7 @@ export interface ServerOptions extends FabricOptions {
    */
   quotas?: Quotas | QuotasOf;
   /**
-   * Called once for each connection, with its session or with the reason why it was refused. An error that it
+   * Runs once for each connection, with its session or with the reason why it was refused. An error that it
    * throws becomes a process warning.
    */
   onSession?: OnSession;
@@ -122,11 +122,11 @@ export interface ServerOptions extends FabricOptions {
   /** Name of this process for clients. Default: its process id. */
   identity?: string;
   /**
-   * Called with one line per connection, at most 10 lines a second for each peer address. The line contains
-   * the chosen fabric and the reasons against the other fabrics, or the reason why the handshake failed.
-   * Without this option, a process warning is shown when a fabric was skipped. If `onSession` is not set
-   * either, a process warning is also shown for the first refused client; further refusals are counted and
-   * summed up once a minute.
+   * Receives one line per connection, at most 10 lines a second for each peer address. The line contains the
+   * chosen fabric and the reasons against the other fabrics, or the reason why the handshake failed. Without
+   * this option, a process warning is shown when a fabric was skipped. If `onSession` is not set either, a
+   * process warning is also shown for the first refused client; further refusals are counted and summed up
+   * once a minute.
    */
   log?: Log;
 }

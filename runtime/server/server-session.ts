@@ -1,7 +1,7 @@
 /**
  * The server's side of a session. It passes each request to its handler, and sends the handler's result back.
  * Synchronous handlers answer within the event's callback. Calls of asynchronous handlers are kept in a list
- * until they finish. Owned by a server, on its JS thread.
+ * until they finish. A server owns this object and uses it on its JS thread.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -60,11 +60,11 @@ export interface ServerSessionListener {
 export class ServerSession implements SessionOwner, CallOwner {
   readonly target: Target;
   readonly peer: KnownPeer;
-  /** The account of the client's identity. Undefined when the server has no quotas. */
+  /** The account of the client's identity. It is undefined when the server has no quotas. */
   readonly account: ConnectionAttempt['account'];
   /**
-   * Creates the stream table when the first stream arrives, because most sessions have no streams. Undefined
-   * when the session may not have streams.
+   * Creates the stream table when the first stream arrives, because most sessions have no streams. It is
+   * undefined when the session may not have streams.
    */
   makeParts: (() => ServerParts) | undefined;
 

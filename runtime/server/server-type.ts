@@ -26,9 +26,9 @@ export interface Server extends AsyncDisposable {
    */
   scope(...interceptors: Interceptor[]): ServiceScope;
   /**
-   * Listens on `host:port` (port 0 for any free port), `[ipv6]:port` or `unix:/path`. May be called several
-   * times. Resolves with the bound address in the form that clients use. Rejects when the address is in use
-   * or no fabric can be opened.
+   * Listens on `host:port` (port 0 for any free port), `[ipv6]:port` or `unix:/path`. The method may be
+   * called several times. Resolves with the bound address in the form that clients use. Rejects when the
+   * address is in use or no fabric can be opened.
    */
   listen(address: string): Promise<string>;
   /**

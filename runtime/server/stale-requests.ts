@@ -2,7 +2,7 @@
  * Warns an application that reads a request after the request's call, when the memory has been released and
  * the values are empty. Only the first requests of each method are watched, because a handler with this
  * mistake usually makes it in the first requests. One warning names the method, the field and the remedy.
- * Created by HandlerTable for each method, used by RequestLease.
+ * HandlerTable creates this object for each method, and RequestLease uses it.
  */
 import { isDetached } from '../codec/memory/lent.ts';
 import { processWarning, type Warn } from '../core/warnings.ts';

@@ -1,8 +1,8 @@
 /**
  * A token bucket: it allows an amount per second, and at most the amount of one second at once. A single
- * larger amount is allowed. After it, nothing more is allowed until the deficit is paid off. Used by the
- * accounts of identities. Times come from `clockMs()`, or are the slightly earlier time of the current batch.
- * A time that is earlier than the last one has no effect.
+ * larger amount is allowed. After it, nothing more is allowed until the deficit is paid off. The accounts of
+ * identities use this file. Times come from `clockMs()`, or are the slightly earlier time of the current
+ * batch. A time that is earlier than the last time has no effect.
  */
 export class TokenBucket {
   #perSecond: number;

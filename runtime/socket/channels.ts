@@ -12,14 +12,14 @@ import { channelLingerMs, socketsPerSession } from './limits.ts';
 /** A channel as its sockets see it. */
 export interface SocketChannel {
   readonly channel: Channel;
-  /** Called when another socket begins to use the channel. */
+  /** Runs when another socket begins to use the channel. */
   enter(): void;
   /**
-   * Called when a socket is gone. `refused` is true when the server could not be reached or has not accepted
+   * Runs when a socket is gone. `refused` is true when the server could not be reached or has not accepted
    * the socket.
    */
   leave(refused: boolean): void;
-  /** Called when one of the sockets begins or stops to keep the process alive. */
+  /** Runs when one of the sockets begins or stops to keep the process alive. */
   hold(more: 1 | -1): void;
 }
 

@@ -18,7 +18,7 @@ import type { SocketOptions, SocketOwner } from './socket-type.ts';
 export interface ConnectOptions extends SocketOptions {
   /**
    * Options of the channel: TLS, credentials, fabrics and so on. Sockets with the same options object and the
-   * same address share a channel. Not allowed together with a channel.
+   * same address share a channel. This option cannot be combined with a channel.
    */
   channel?: ChannelOptions;
   /** Milliseconds after which an attempt fails with ETIMEDOUT. Default: `connectTimeoutMs` of the channel. */

@@ -1,6 +1,6 @@
 /**
  * The errors of sockets. They are the errors of `node:net`, with Node's codes. Their cause is the error of
- * the stream behind the socket. Made by sockets and servers, on the JS thread.
+ * the stream behind the socket. Sockets and servers make this object on the JS thread.
  */
 import { constants } from 'node:os';
 import { RpcError } from '../core/errors/rpc-error.ts';

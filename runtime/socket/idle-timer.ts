@@ -22,7 +22,7 @@ export class IdleTimer {
     if (ms > 0) this.#timer = setTimeout(this.#onIdle, Math.min(ms, timerMaxMs)).unref();
   }
 
-  /** Called when bytes were sent or received. */
+  /** Runs when bytes were sent or received. */
   touch(): void {
     this.#timer?.refresh();
   }

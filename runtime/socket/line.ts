@@ -25,14 +25,14 @@ import { OutgoingSegment, type Segment } from './segment.ts';
 /** The socket, as its Line sees it. */
 export interface LineUser {
   /**
-   * Called when bytes have arrived. Returns whether more bytes may follow. If not, the socket calls
-   * `readStart()` later.
+   * Runs when bytes have arrived. Returns whether more bytes may follow. If no more bytes may follow, the
+   * socket calls `readStart()` later.
    */
   onData(bytes: Uint8Array): boolean;
-  /** Called when the peer sends no more data. */
+  /** Runs when the peer sends no more data. */
   onEnd(): void;
   /**
-   * Called when the connection is lost. `cause` is the error of the stream; undefined when the peer has reset
+   * Runs when the connection is lost. `cause` is the error of the stream; undefined when the peer has reset
    * it.
    */
   onLost(cause: unknown): void;
@@ -42,10 +42,10 @@ export interface LineUser {
 export interface LineOwner {
   /** True when this end can cancel the stream, which only a client's end can. */
   readonly cancels: boolean;
-  /** Called when the socket was destroyed while the connection goes on without it. */
+  /** Runs when the socket was destroyed while the connection goes on without it. */
   onOrphaned?(): void;
   /**
-   * Called when the connection has ended on both sides. `refused` is true when the peer has not accepted the
+   * Runs when the connection has ended on both sides. `refused` is true when the peer has not accepted the
    * connection.
    */
   onOver(refused: boolean): void;
@@ -95,7 +95,7 @@ export class Line {
     this.#open = open;
   }
 
-  /** Called when the peer has accepted the connection. */
+  /** Runs when the peer has accepted the connection. */
   onOpen(): void {
     this.#open = true;
   }
@@ -121,8 +121,8 @@ export class Line {
   }
 
   /**
-   * Returns bytes to the front of the received data, because the socket does not want them yet. Must be
-   * called within `onData()`.
+   * Returns bytes to the front of the received data, because the socket does not want them yet. This function
+   * must be called within `onData()`.
    */
   putBack(bytes: Uint8Array): void {
     if (bytes.byteLength !== 0) this.#unread.unshift(bytes);
@@ -147,7 +147,7 @@ export class Line {
     else this.#sendFin(onSent);
   }
 
-  /** Called when the socket is destroyed. With `reset` the peer gets an error, otherwise an orderly end. */
+  /** Runs when the socket is destroyed. With `reset` the peer gets an error, otherwise an orderly end. */
   destroy(reset: boolean): void {
     if (this.user === undefined) return;
     this.user = undefined;
@@ -261,7 +261,7 @@ export class Line {
     this.#ask();
   }
 
-  /** Called when the stream has ended. `error` is undefined when both sides have ended it. */
+  /** Runs when the stream has ended. `error` is undefined when both sides have ended it. */
   #end(error: unknown): void {
     if (this.#over) return;
     this.#over = true;
@@ -275,7 +275,7 @@ export class Line {
     this.#owner.onOver(refused);
   }
 
-  /** Called when the stream sends nothing more; it may still bring segments that arrived before its end. */
+  /** Runs when the stream sends nothing more; it may still bring segments that arrived before its end. */
   #onGone(): void {
     this.#gone = true;
     this.#closeOutlet();

@@ -3,7 +3,7 @@
 export interface OnRead {
   /** The buffer, or a function that returns the buffer for the next bytes. */
   buffer: Uint8Array | (() => Uint8Array);
-  /** Called with the number of bytes in the buffer. Returns false to stop reading until `resume()`. */
+  /** Receives the number of bytes in the buffer. Returns false to stop reading until `resume()`. */
   callback(bytesWritten: number, buffer: Uint8Array): boolean;
 }
 

@@ -1,12 +1,12 @@
 /**
  * The segments that one end of a socket sends, as an async iterator that its stream reads. The stream
  * requests the next segment when it has encoded the last segment and has room for another. At this moment the
- * callback of the write is called. Owned by a Line; used on the JS thread.
+ * callback of the write is called. A Line owns this object and uses it on the JS thread.
  */
 import type { OutgoingSegment } from './segment.ts';
 
 /**
- * Called with true when the stream has taken the segment, and with false when the stream will never take it.
+ * Receives true when the stream has taken the segment, and false when the stream will never take it.
  */
 type Taken = (taken: boolean) => void;
 
@@ -53,8 +53,8 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
   }
 
   /**
-   * Called when the stream has ended. The owner closes this object later, when the socket has been notified
-   * of the reason.
+   * Runs when the stream has ended. The owner closes this object later, when the socket has been notified of
+   * the reason.
    */
   return(): Promise<IteratorResult<OutgoingSegment>> {
     if (!this.#closed) {

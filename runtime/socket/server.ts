@@ -81,7 +81,7 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
 
   /**
    * Listens on `host:port`, `unix:/path`, `{ host, port }` (default host `::`) or `{ path }`. Emits
-   * `listening`, or `error`. Only for servers of createServer().
+   * `listening`, or `error`. Only servers of createServer() have this method.
    */
   listen(address: SocketAddress | number, callback?: () => void): this {
     if (!this.#owns) throw new Error('listen: call listen() of the server to which the sockets were added');

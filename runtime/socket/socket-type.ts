@@ -16,7 +16,7 @@ export interface SocketOptions {
   /** Reads into a buffer of the application instead of emitting `data`. */
   onread?: OnRead;
   /**
-   * Declares that written buffers are never changed, so that large ones do not have to be copied. Default
+   * Declares that written buffers are never changed, so that large buffers do not have to be copied. Default
    * false, so that a buffer may be reused after the callback of its write was called.
    */
   writesStay?: boolean;
@@ -31,8 +31,8 @@ export interface SocketEnds {
 
 /** The creator of a socket, as the socket sees it. */
 export interface SocketOwner {
-  /** Called when the socket was destroyed. */
+  /** Runs when the socket was destroyed. */
   onDestroyed?(): void;
-  /** Called when `ref()` or `unref()` was called. */
+  /** Runs when `ref()` or `unref()` was called. */
   onRef?(isReferenced: boolean): void;
 }

@@ -1,6 +1,6 @@
 /**
- * A socket: the Duplex stream that an application uses, with the events and errors of `node:net`. Made by
- * connect() and by servers. It reads from and writes to a Line (line.ts).
+ * A socket: the Duplex stream that an application uses, with the events and errors of `node:net`. connect()
+ * and servers make sockets. It reads from and writes to a Line (line.ts).
  */
 import type { AddressInfo } from 'node:net';
 import { Duplex, type DuplexOptions } from 'node:stream';
@@ -34,9 +34,9 @@ function endedByPeer(this: Socket, ...args: unknown[]): boolean {
 
 /** The functions of a socket that connect() and servers use, and that applications do not see. */
 interface SocketControl {
-  /** Called when the connection is made. Used by connect(). */
+  /** Runs when the connection is made. connect() calls this function. */
   connected(socket: Socket, ends: SocketEnds): void;
-  /** Begins to read unless `paused` is true. Used by servers. */
+  /** Begins to read unless `paused` is true. Servers call this function. */
   begin(socket: Socket, ends: SocketEnds, paused: boolean): void;
 }
 
@@ -66,7 +66,7 @@ export class Socket extends Duplex {
   readonly #place: Place | undefined;
   #line: Line | undefined;
   #ends: SocketEnds = noEnds;
-  /** Number of bytes of all writes that the Duplex has passed on, including the current one. */
+  /** Number of bytes of all writes that the Duplex has passed on, including the current write. */
   #dispatched = 0;
   #underWay = 0;
   /** The write that was made before the connection was made. */
@@ -74,8 +74,8 @@ export class Socket extends Duplex {
   #hadReset = false;
 
   /**
-   * Made by connect() and by servers. `place` is the address to which the socket is connecting, or undefined
-   * when the connection is already made.
+   * connect() and servers make sockets. `place` is the address to which the socket is connecting, or
+   * undefined when the connection is already made.
    */
   constructor(line: Line, owner: SocketOwner, place: Place | undefined, options: SocketOptions = {}) {
     const { allowHalfOpen = false, onread, writesStay = false, ...others } = options;
@@ -348,8 +348,8 @@ export class Socket extends Duplex {
   }
 
   /**
-   * The other side: its verified identity, and the facts that it claims about itself. Undefined before the
-   * connection is made.
+   * The other side: its verified identity, and the facts that it claims about itself. It is undefined before
+   * the connection is made.
    */
   get peer(): PeerInfo | undefined {
     return this.#ends.peer;

@@ -1,6 +1,7 @@
 /**
- * Decodes parts on arrival: part header, metadata and messages. The streams of a session own it, on its JS
- * thread. Its results belong to the caller and never refer to the receive slab.
+ * Decodes parts on arrival: part header, metadata and messages. The streams of a session own this object and
+ * use it on the JS thread of the session. Its results belong to the caller and never refer to the receive
+ * slab.
  */
 
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -31,7 +32,10 @@ export class IncomingParts {
     this.#memory = streamMemory(context, reader);
   }
 
-  /** Reads the header of the part at `at`. Returns '' on success, or why the part has no valid header. */
+  /**
+   * Reads the header of the part at `at`. Returns '' on success, or the reason why the part has no valid
+   * header.
+   */
   read(at: number): string {
     const { bytes } = this.whole.slotOf(at);
     return this.header.read(bytes, this.#metadataAt(at), this.#events[at + Ev.metadataBytes]!);

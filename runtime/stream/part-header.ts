@@ -10,7 +10,7 @@ export const PartFlag = {
   last: 1,
   /** The part has several messages, each preceded by its length (u16). */
   packed: 2,
-  /** In a PULL: the application waits for this part. */
+  /** The application waits for this part. Only PULLs have this flag. */
   awaited: 4,
 } as const;
 
@@ -79,8 +79,8 @@ export class PartHeader {
   }
 
   /**
-   * Reads metadata of `length` bytes at `at`. Returns '' on success, or why the metadata does not begin with
-   * a part header.
+   * Reads metadata of `length` bytes at `at`. Returns '' on success, or the reason why the metadata does not
+   * begin with a part header.
    */
   read(bytes: Uint8Array, at: number, length: number): string {
     if (length < partHeaderBytes) return 'part without a header';

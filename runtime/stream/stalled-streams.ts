@@ -1,7 +1,7 @@
 /**
  * The streams of one session that wait for a slot or for memory. They wait in two queues, so that a stream
- * without memory does not delay a stream that needs only a slot. The stream table of a session owns it, on
- * its JS thread.
+ * without memory does not delay a stream that needs only a slot. The stream table of a session owns this
+ * object and uses it on its JS thread.
  */
 import type { FabricContext } from '../boundary/fabric-context.ts';
 import { ResourceQueue } from '../boundary/waiting/resource-queue.ts';

@@ -3,8 +3,8 @@
  * handler that yields received messages still refers to a message while it waits for the next, and the
  * garbage collector cannot know that the message is no longer needed. Enough of such streams would use the
  * whole arena, and would then wait for memory for ever. Therefore the messages that streams keep are limited,
- * so that the next message of any stream has room. It is used where parts are decoded and read, on the JS
- * thread of the context.
+ * so that the next message of any stream has room. This file is used where parts are decoded and read, on the
+ * JS thread of the context.
  */
 import { contextOptions } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';
@@ -21,7 +21,8 @@ const spareShare = 2 / 8;
 const keptShare = fetchShare - spareShare;
 /**
  * Additional room for headers and gaps of messages. Without this part, a session that leaves the required
- * quarter to others could lack a few KiB for the next message, if that message takes a quarter of the arena.
+ * quarter to other sessions could lack a few KiB for the next message, if that message takes a quarter of the
+ * arena.
  */
 const aroundShare = 1 / 64;
 

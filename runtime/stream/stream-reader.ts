@@ -25,8 +25,8 @@ export interface ReaderOwner {
   /** The application has received all messages of the part. */
   onConsumed(part: ReceivedPart): void;
   /**
-   * Called for a part that was announced with this token. Either the application waits for the part, which
-   * must then be fetched, or it will never read the part, which must then be dropped.
+   * Runs for a part that was announced with this token. Either the application waits for the part, which must
+   * then be fetched, or it will never read the part, which must then be dropped.
    */
   onWanted(token: number): void;
   onUnwanted(token: number): void;
@@ -77,13 +77,13 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
   #part: ReceivedPart | undefined;
   #messages: readonly unknown[] = noMessages;
   #at = 0;
-  /** The message that the application has, and may use until it gets the next one. */
+  /** The message that the application has, and may use until it gets the next message. */
   #copied: CopiedMessage | undefined;
   #waiting: Waiting[] = [];
   #started = false;
   /** True when the part with the flag `last` has been opened. */
   #sawLast = false;
-  /** True when the received parts are the last ones. */
+  /** True when no part follows the received parts. */
   #closed = false;
   #ended = false;
   /** True when the application has stopped reading. Messages are then dropped on arrival. */

@@ -27,13 +27,13 @@ export interface PartPort {
     type: MessageType<unknown, unknown>,
     message: unknown,
   ): boolean;
-  /** Called before the first message is written; `lead()` may be called then. */
+  /** Runs before the first message is written; `lead()` may be called then. */
   onFirstMessage?(): void;
-  /** Called when there is room again after `write` has returned false. */
+  /** Runs when there is room again after `write` has returned false. */
   onWritable(): void;
-  /** Called when the part with the flag `last` has been sent. */
+  /** Runs when the part with the flag `last` has been sent. */
   onLastSent(): void;
-  /** Called when a message that `write` has accepted cannot be sent. No message follows after that. */
+  /** Runs when a message that `write` has accepted cannot be sent. No message follows after that. */
   onWriteFault(error: unknown): void;
 }
 
@@ -101,7 +101,7 @@ export class StreamWriter {
     this.#sendLead();
   }
 
-  /** Called when `sendPart` has sent the part without its message. The message follows with the next part. */
+  /** Runs when `sendPart` has sent the part without its message. The message follows with the next part. */
   skip(): void {
     this.#sequence = (this.#sequence + 1) >>> 0;
   }
@@ -123,7 +123,7 @@ export class StreamWriter {
     this.#count = 0;
   }
 
-  /** Called when a credit may be available. */
+  /** Runs when a credit may be available. */
   onCredit(): void {
     if (this.#done || !this.#sendLead()) return;
     if (this.#holds) {

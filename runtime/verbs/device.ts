@@ -14,32 +14,32 @@ import { Resource } from './resource.ts';
 /** Options that decide how a device is opened. */
 export interface OpenOptions {
   /**
-   * For sim: the seed of the world that the device is in. Devices of one thread with the same options are in
+   * The seed of the world that the device is in, for sim. Devices of one thread with the same options are in
    * one world, where their queue pairs can connect. Default 1.
    */
   seed?: number;
-  /** For sim: the chance that a packet of UC or UD is lost, in millionths. Default 0. */
+  /** The chance that a packet of UC or UD is lost, in millionths, for sim. Default 0. */
   lossPpm?: number;
-  /** For sim: the chance that such a packet arrives twice, in millionths. Default 0. */
+  /** The chance that such a packet arrives twice, in millionths, for sim. Default 0. */
   duplicatePpm?: number;
-  /** For tcp: the IP address of this host where connections are accepted. Default `127.0.0.1`. */
+  /** The IP address of this host where connections are accepted, for tcp. Default `127.0.0.1`. */
   host?: string;
-  /** For RDMA devices: the port. Default: the first active port. */
+  /** The port of an RDMA device. Default: the first active port. */
   port?: number;
-  /** For RDMA devices: the index in the GID table. Default: prefers RoCE v2 on IPv4. */
+  /** The index in the GID table of an RDMA device. By default RoCE v2 on IPv4 is preferred. */
   gidIndex?: number;
   /**
-   * For RDMA devices: the index in the port's table of P_Keys, which names the partition of queue pairs that
+   * The index in the table of P_Keys of an RDMA device's port, which names the partition of queue pairs that
    * are connected by the contents of their addresses. rdma_cm finds the partition itself. Both sides need the
    * same partition. `queryDevice` shows the table. Default 0. See ibv_query_pkey(3).
    */
   pkeyIndex?: number;
   /**
-   * For RDMA devices: `cm` connects by rdma_cm; `sideband` connects by the contents of the addresses. Default
-   * `auto`, which uses rdma_cm where both sides have it.
+   * The way in which an RDMA device connects: `cm` connects by rdma_cm; `sideband` connects by the contents
+   * of the addresses. Default `auto`, which uses rdma_cm where both sides have it.
    */
   connect?: 'auto' | 'cm' | 'sideband';
-  /** For RDMA devices: memory may be registered with `Access.onDemand`. Default false. */
+  /** Memory of an RDMA device may be registered with `Access.onDemand`. Default false. */
   onDemand?: boolean;
 }
 
@@ -61,7 +61,7 @@ export interface Device extends Disposable {
    * with its queue pairs, so that it never overruns. See ibv_create_cq(3).
    */
   createCq(depth?: number): CompletionQueue;
-  /** Returns why the device lacks that feature, or undefined when the device has it. */
+  /** Returns the reason why the device lacks that feature, or undefined when the device has it. */
   whyNot(feature: Feature): string | undefined;
   /**
    * The GID that peers need to send datagrams to this device, or all 0 when the device has no GID. See
@@ -179,8 +179,8 @@ class OpenDevice extends Resource implements Device, DeviceParts {
 /**
  * Opens a device by its name: `sim` (queue pairs of this thread, simulated), `shm` (processes of this user on
  * this host), `tcp` (any two hosts), or an RDMA device such as `mlx5_0` (`listDevices()` returns their
- * names). The first three are RDMA devices made of software. They behave like the others. Throws the reason
- * when the device cannot be opened. See ibv_open_device(3).
+ * names). The first three are RDMA devices made of software. They behave like other RDMA devices. Throws the
+ * reason when the device cannot be opened. See ibv_open_device(3).
  */
 export function openDevice(name: SoftwareDevice | (string & {}), options: OpenOptions = {}): Device {
   if (typeof name !== 'string' || name === '')

@@ -23,8 +23,8 @@ export interface QueuePairOptions {
   /** The queue for its completions. */
   cq: CompletionQueue;
   /**
-   * `connect` (default) for the side that starts the connection, `accept` for the other side. On iWARP the
-   * connecting side must send first.
+   * `connect` (default) is for the side that starts the connection, and `accept` is for the other side. On
+   * iWARP the connecting side must send first.
    */
   role?: 'connect' | 'accept';
   /** Number of requests that may be outstanding. Default 128; at most `capabilities.maxQpWr`. */
@@ -34,7 +34,7 @@ export interface QueuePairOptions {
    * completion queue.
    */
   srq?: SharedReceiveQueue;
-  /** For UD: only datagrams with this number are received. It is below 2^31. Default 0. */
+  /** A UD queue pair receives only datagrams with this number. The number is below 2^31. Default 0. */
   qkey?: number;
   /** Number of receives that may be posted. Default 128; at most `capabilities.maxQpWr`. */
   recvWrMax?: number;

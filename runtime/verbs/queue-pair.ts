@@ -18,7 +18,10 @@ export interface QueuePair extends Disposable {
    * ibv_query_qp(3).
    */
   readonly state: QpState;
-  /** Why the queue pair went to ERR. '' when this side or a request with an error completion caused it. */
+  /**
+   * The reason why the queue pair went to ERR. It is '' when this side or a request with an error completion
+   * caused the error.
+   */
   readonly error: string;
   /**
    * The address that the peer's `connect` or `accept` needs. It has at most 512 bytes; send it to the peer
@@ -35,7 +38,7 @@ export interface QueuePair extends Disposable {
    * rdma_cm.
    */
   connect(address: Uint8Array): Promise<void>;
-  /** Does the same on the side that was made with `role: 'accept'`. */
+  /** Does the same as `connect`, on the side that was made with `role: 'accept'`. */
   accept(address: Uint8Array): Promise<void>;
   /**
    * The first step of a queue pair that was made with the option `steps`: from RESET to INIT, where receives
@@ -72,7 +75,8 @@ export interface QueuePair extends Disposable {
    */
   modify(state: 'SQD' | 'RTS' | 'RESET' | 'INIT' | 'ERR'): void;
   /**
-   * For UD: also receives the datagrams to that group. A group is a GID of 16 bytes. See ibv_attach_mcast(3).
+   * Makes this UD queue pair also receive the datagrams to a group. A group is a GID of 16 bytes. See
+   * ibv_attach_mcast(3).
    */
   joinMulticast(group: Uint8Array): void;
   /** Stops receiving the datagrams to that group. See ibv_detach_mcast(3). */

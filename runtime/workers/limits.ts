@@ -1,6 +1,6 @@
 /**
  * Limits of worker groups, each with its reason. Limits that are not specific to a folder are in
- * runtime/limits.ts. Used on the main thread of a group.
+ * runtime/limits.ts. This file runs on the main thread of a group.
  */
 
 /** Number of threads of serveWorkers(). The default is one for each CPU. */

@@ -23,7 +23,7 @@ import { PortDuplex } from './port-duplex.ts';
 /** Options of listenInWorker(). */
 export interface WorkerOptions {
   /**
-   * Called in this worker when it has drained: its server has been shut down, and no call is in progress any
+   * Runs in this worker when it has drained: its server has been shut down, and no call is in progress any
    * more. The thread ends when the returned promise is settled, after 5,000 ms at the latest. Exceptions and
    * rejections of the function become process warnings.
    */

@@ -26,7 +26,7 @@ export type ToMain =
   /** The version of the worker. Builds before 0.1.0 send no version. */
   | { readonly type: 'ready'; readonly version?: number }
   | { readonly type: 'here' | 'stopping' | 'drained' }
-  /** The answer to `metrics`. Undefined when the worker has no registry or cannot read it. */
+  /** The answer to `metrics`. It is undefined when the worker has no registry or cannot read it. */
   | { readonly type: 'metrics'; readonly metrics: readonly object[] | undefined };
 
 /** Keys in workerData for the port and for the version of the main thread. */
@@ -41,8 +41,8 @@ export const versionKey = 'rdmaRpcHandover';
 export const handoverVersion = 1;
 
 /**
- * Returns why main thread and worker cannot work together, or '' when they can. A side that sends no version
- * has version 0.
+ * Returns the reason why main thread and worker cannot work together, or '' when they can. A side that sends
+ * no version has version 0.
  */
 export function otherHandover(main: unknown = 0, worker: unknown = 0): string {
   if (main === worker) return '';

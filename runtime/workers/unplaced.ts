@@ -1,7 +1,7 @@
 /**
  * Connections that no worker has taken yet. A connection is first offered to the worker with the fewest
  * connections. The connection goes to the first worker that answers. A busy thread does not answer, and must
- * not get connections in this time. Owned by a WorkerGroup, on the main thread.
+ * not get connections in this time. A WorkerGroup owns this object and uses it on the main thread.
  */
 import type { Socket } from 'node:net';
 import { Link } from '../control/link.ts';
@@ -77,8 +77,8 @@ export class Unplaced {
   }
 
   /**
-   * Must be called when the worker has answered. The worker gets one connection at a time, so that all
-   * workers that answer share the waiting connections.
+   * The group calls this function when the worker has answered. The worker gets one connection at a time, so
+   * that all workers that answer share the waiting connections.
    */
   here(place: Place): void {
     const asked = this.#asked.get(place);
@@ -94,7 +94,7 @@ export class Unplaced {
     place.ask();
   }
 
-  /** Must be called when the worker starts or stops taking connections. */
+  /** The group calls this function when the worker starts or stops taking connections. */
   changed(place: Place): void {
     const asked = this.#asked.get(place);
     this.#asked.delete(place);

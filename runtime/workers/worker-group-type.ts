@@ -12,9 +12,9 @@ export interface WorkersOptions {
   /** The TLS options, as for `createServer`. The servers in the workers must not have this option. */
   tls?: TlsSource<ServerTls>;
   /**
-   * Called with a line for each connection that TLS ends before a worker has received it, and for problems
-   * with the files of `tls`. Default: process warnings are shown for the files and for the first refused
-   * client; further refusals are counted and summed up once a minute.
+   * Receives a line for each connection that TLS ends before a worker has received it, and for problems with
+   * the files of `tls`. Default: process warnings are shown for the files and for the first refused client;
+   * further refusals are counted and summed up once a minute.
    */
   log?: (line: string) => void;
   /** Permissions and owner of the file of a unix socket, as for `createServer`. */
@@ -22,7 +22,7 @@ export interface WorkersOptions {
   /** Values for the workers, available in `workerData` of `node:worker_threads`. */
   workerData?: object;
   /**
-   * Called with the reason when a worker ends unexpectedly. The worker is started again. Default: a process
+   * Receives the reason when a worker ends unexpectedly. The worker is started again. Default: a process
    * warning.
    */
   onWorkerError?: (error: Error) => void;

@@ -1,7 +1,7 @@
 /**
  * Several worker threads behind one address. The main thread listens. It hands each connection to the worker
  * that has the fewest connections among the workers that answer. The worker performs the handshake, and has
- * the queue pair and the calls. Used on the main thread, by serveWorkers().
+ * the queue pair and the calls. serveWorkers() uses this file on the main thread.
  */
 
 import type { Socket } from 'node:net';
@@ -35,7 +35,7 @@ const rules: OptionRules = {
 };
 
 /**
- * Throws for an invalid address and for options that belong to the servers in the workers. Called before any
+ * Throws for an invalid address and for options that belong to the servers in the workers. Runs before any
  * thread is started.
  */
 function checkGiven(options: WorkersOptions): void {
@@ -66,7 +66,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly #tls: TlsAcceptor | undefined;
   readonly #tellOfTls: Warn;
   readonly #unplaced: Unplaced;
-  /** Undefined when the option `log` is set. */
+  /** It is undefined when the option `log` is set. */
   readonly #refusals: RefusalWarnings | undefined;
   #address = '';
   readonly #departure = new Departure();

@@ -1,6 +1,6 @@
 /**
- * One worker of a group: its thread, its connections, and its restarts. Owned by a WorkerGroup on the main
- * thread.
+ * One worker of a group: its thread, its connections, and its restarts. A WorkerGroup owns this object and
+ * uses it on the main thread.
  */
 import type { Socket } from 'node:net';
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
@@ -24,11 +24,11 @@ import type { Place } from './unplaced.ts';
 export interface WorkerThreadOwner {
   readonly file: URL;
   readonly workerData: object | undefined;
-  /** Called when a thread has ended unexpectedly or cannot be started. It must not throw. */
+  /** Runs when a thread has ended unexpectedly or cannot be started. It must not throw. */
   onWorkerError(error: Error): void;
-  /** Called when the thread has answered. */
+  /** Runs when the thread has answered. */
   onHere(thread: WorkerThread): void;
-  /** Called when `up` has changed. */
+  /** Runs when `up` has changed. */
   onChange(thread: WorkerThread): void;
 }
 
@@ -61,9 +61,9 @@ export class WorkerThread implements Place {
   #timer: NodeJS.Timeout | undefined;
   #ending = false;
   #exited: Promise<void> = Promise.resolve();
-  /** Called when the server of the worker has been shut down. */
+  /** Runs when the server of the worker has been shut down. */
   #onDrained: (() => void) | undefined;
-  /** The pending request for metrics. Undefined when no request is pending. */
+  /** The pending request for metrics. It is undefined when no request is pending. */
   #reading: { readonly promise: Promise<Metrics>; readonly done: (metrics: Metrics) => void } | undefined;
 
   constructor(owner: WorkerThreadOwner) {

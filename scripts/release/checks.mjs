@@ -56,7 +56,9 @@ function size({ name, folder }) {
   return bytes <= most ? [] : [`${bytes} bytes, and may have ${most}`];
 }
 
-/** Checks that the source maps that files name exist. A debugger would search for missing ones in vain. */
+/**
+ * Checks that the source maps that files name exist. A debugger would search for missing source maps in vain.
+ */
 function sourceMaps({ folder }) {
   return filesUnder(folder, '.')
     .filter((file) => /\.(js|d\.ts)$/.test(file))

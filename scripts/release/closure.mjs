@@ -1,6 +1,6 @@
 /**
  * Finds the files of dist/bundle that a package needs: its entry points, and the files that they import from
- * each other. It is used by packages.mjs.
+ * each other. packages.mjs uses this file.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';

@@ -77,7 +77,7 @@ function usedImports(imports, folder, files) {
 
 /**
  * Returns the folders of vendored code that these imports name. Each folder is copied as a whole, because a
- * file in it may read another one.
+ * file in it may read another file.
  */
 const vendored = (imports) =>
   Object.values(imports).flatMap((target) =>
@@ -91,8 +91,8 @@ function write(into, manifest) {
 }
 
 /**
- * Returns the packages of all platforms, whichever were built. Package managers take the package that fits
- * the platform.
+ * Returns the packages of all platforms, including those that were not built. Package managers take the
+ * package that fits the platform.
  */
 const platforms = (version) => Object.fromEntries(PLATFORMS.map((arch) => [platformPackage(arch), version]));
 

@@ -1,8 +1,8 @@
 /**
  * Lists the components of the packages, as CycloneDX: npm's own list (`npm sbom`) of the packages that this
  * repository installs, without those that are only used to build and test. The packages have no dependencies,
- * so the rest are the libraries whose code is in them. dist/vendor/NOTICES has their licences. It is used by
- * scripts/release.mjs.
+ * so the rest are the libraries whose code is in them. dist/vendor/NOTICES has their licences.
+ * scripts/release.mjs uses this file.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
  * The part of a report about one RDMA device: driver, firmware, PCI link and NUMA node, ports, and
- * capabilities. Used by report.ts alone, which masks the text later.
+ * capabilities. Only report.ts uses this file; report.ts masks the text later.
  */
 import type { VerbsDetails, VerbsDevice, VerbsPort } from '../../../runtime/native/native.ts';
 import { rdmaCmMode } from '../check-devices.ts';

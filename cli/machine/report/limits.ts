@@ -1,6 +1,6 @@
 /**
  * The part of a report about the system's limits for this process: locked memory, huge pages, and the control
- * groups that limit RDMA objects and pages. Used by report.ts alone.
+ * groups that limit RDMA objects and pages. Only report.ts uses this file.
  */
 import { lockedBytesMax } from '../check-memory.ts';
 import type { Machine } from '../machine.ts';

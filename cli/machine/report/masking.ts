@@ -1,7 +1,7 @@
 /**
  * Removes private data from a report before it is written: names of the host and of the user, home
  * directories, and addresses of every kind. Each address is replaced by a name of its own, so that a reader
- * still recognises the same address in two places. Used by report.ts alone.
+ * still recognises the same address in two places. Only report.ts uses this file.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import { homedir, hostname, userInfo } from 'node:os';

@@ -1,6 +1,6 @@
 /**
  * The self-test of a report. It runs every operation of `rdma-rpc perf` with both sides on this machine, and
- * reads the counters of the device before and after. Used by report.ts alone.
+ * reads the counters of the device before and after. Only report.ts uses this file.
  */
 import { type DeviceCounters, readDeviceCounters } from '../../../runtime/counters/device-counters.ts';
 import { dial } from '../../perf/dial.ts';

@@ -1,6 +1,6 @@
 /**
  * Comments of a .proto from its descriptor, if the descriptor contains them, by the path of the commented
- * element. It is used by `rdma-rpc describe`.
+ * element. `rdma-rpc describe` uses this file.
  */
 import type {
   DescEnum,

@@ -1,12 +1,13 @@
 /**
  * The head of a .proto: syntax or edition, package, imports and features of the file. Together with it,
- * printed declarations can be pasted into a file. It is used by `rdma-rpc describe`.
+ * printed declarations can be pasted into a file. `rdma-rpc describe` uses this file.
  */
 import { type DescFile, Edition, FileDescriptorProtoSchema, type FileRegistry, toJson } from '#protobuf';
 import type { Declared } from './registry.ts';
 
 /**
- * Returns the name of the declaration around this one, or undefined for a top-level declaration of the file.
+ * Returns the name of the declaration around this declaration, or undefined for a top-level declaration of
+ * the file.
  */
 export function outerOf(declared: Declared): string | undefined {
   if (declared.kind === 'rpc') return `service ${declared.parent.typeName}`;

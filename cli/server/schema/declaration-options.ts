@@ -1,6 +1,6 @@
 /**
- * Options in .proto syntax, including custom options whose extensions are declared. It is used by `rdma-rpc
- * describe`.
+ * Options in .proto syntax, including custom options whose extensions are declared. `rdma-rpc describe` uses
+ * this file.
  */
 import {
   type DescMessage,

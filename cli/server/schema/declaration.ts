@@ -1,6 +1,6 @@
 /**
- * Declarations as .proto text, made from descriptors, with their options and comments. It is used by
- * `rdma-rpc describe` and `call -v`.
+ * Declarations as .proto text, made from descriptors, with their options and comments. `rdma-rpc describe`
+ * and `call -v` use this file.
  */
 import {
   type DescEnum,

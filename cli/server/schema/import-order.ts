@@ -1,5 +1,5 @@
 /**
- * Sorts files into the order that protobuf-es needs. Used when a registry is made.
+ * Sorts files into the order that protobuf-es needs. This file is used when a registry is made.
  */
 import type { FileDescriptorProto } from '#protobuf';
 

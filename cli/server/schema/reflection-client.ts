@@ -1,5 +1,5 @@
 /**
- * Queries of grpc.reflection.v1. It is used by the schema of a server.
+ * Queries of grpc.reflection.v1. The schema of a server uses this file.
  */
 import { type FileDescriptorProto, FileDescriptorProtoSchema, fromBinary } from '#protobuf';
 import { RpcError } from '../../../runtime/core/errors/rpc-error.ts';

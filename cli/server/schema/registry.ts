@@ -1,6 +1,6 @@
 /**
- * Descriptors of protobuf-es, and look-ups by name. It is used by the schemas and by the commands that look
- * names up.
+ * Descriptors of protobuf-es, and look-ups by name. The schemas use this file, and so do the commands that
+ * look names up.
  */
 import {
   create,

@@ -1,6 +1,6 @@
 /**
  * Finds extensions of a call's messages. The server must be asked for the files that declare them, because
- * imports do not lead to these files. It is used by `rdma-rpc call`.
+ * imports do not lead to these files. `rdma-rpc call` uses this file.
  */
 import type { DescriptorProto, FileDescriptorProto } from '#protobuf';
 import { extensionNumbers, fileOfExtension, type Reflection } from './reflection-client.ts';

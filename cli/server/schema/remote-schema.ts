@@ -1,5 +1,5 @@
 /**
- * The declarations of a server, by reflection. It is used by the commands that list, describe and call.
+ * The declarations of a server, by reflection. The commands that list, describe and call use this file.
  */
 
 import type { Channel } from '../../../runtime/client/channel-type.ts';

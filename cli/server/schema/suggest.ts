@@ -1,5 +1,5 @@
 /**
- * Suggests which name an unknown name may have meant. It is used by the commands that take names.
+ * Suggests which name an unknown name may have meant. The commands that take names use this file.
  */
 import type { DescMethod, FileRegistry } from '#protobuf';
 import { suggestion } from '../../../codegen/diagnostic.ts';

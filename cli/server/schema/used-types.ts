@@ -1,7 +1,7 @@
 /**
  * Finds the messages and enums of the same file that declarations use. When these are printed together with
- * the declarations, the text is a complete .proto. Types of other files are imported instead. It is used by
- * `rdma-rpc describe --with-types`.
+ * the declarations, the text is a complete .proto. Types of other files are imported instead. `rdma-rpc
+ * describe --with-types` uses this file.
  */
 import type { DescEnum, DescField, DescMessage } from '#protobuf';
 import { fileOf } from './declaration-file.ts';

@@ -1,7 +1,7 @@
 /**
- * Emits the `bound` function, which returns an upper bound of the encoding's size. It visits values in the
- * order in which encode writes them. It does not check them, because encode always follows and checks them;
- * therefore its primitives need no field names.
+ * Emits the `bound` function, which returns an upper bound of the encoding's size. The function visits values
+ * in the order in which encode writes them. It does not check values, because encode always follows and
+ * checks them. Therefore the primitives of `bound` need no field names.
  */
 import type { Field, Message, Oneof } from '../../model/model.ts';
 import { formOf, quote, scalarForm } from '../scalar.ts';

@@ -84,8 +84,8 @@ function loop(field: Field, length: string): string {
 }
 
 /**
- * For a list whose room is checked as a whole. Its length is read once, because a getter or a Proxy of the
- * application may change the length during encoding.
+ * Returns the code for the length of a list whose room is checked as a whole. The length is read once,
+ * because a getter or a Proxy of the application may change the length during encoding.
  */
 const count = (value: string): string => `const count = ${value}.length;`;
 

@@ -1,6 +1,6 @@
 /**
- * Emits the four functions of a message's codec. They are private to the file. The const that holds them and
- * the messages that contain this message use them.
+ * Emits the four functions of a message's codec. They are private to the file. The const that holds these
+ * functions uses them, and so do messages that contain this message.
  */
 import type { Message } from '../../model/model.ts';
 import { quote } from '../scalar.ts';

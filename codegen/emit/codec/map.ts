@@ -30,8 +30,8 @@ function typesOf(field: Field, scope: FileScope): string {
 const hasShortTag = (field: Field): boolean => tagOf(field, 2) < 128;
 
 /**
- * Writes the key of an entry in the type of the key. In JavaScript it is a string. Keys are converted to
- * numbers before the entry is begun.
+ * Writes the key of an entry in the type of the key. In JavaScript every key is a string. Keys are converted
+ * to numbers before the entry is begun.
  */
 function writeKey(field: Field, free: number, scope: FileScope): string {
   const form = keyForm(field);

@@ -2,8 +2,8 @@
  * Ends streams of responses that are no longer read. The library connect-es gives its callers an iterator
  * without `return()`. Therefore a loop that ends by `break` or an error does not end its stream. Such a
  * dropped stream would keep its stream slot and its handler as long as the connection lives. The garbage
- * collector finds dropped streams. When streams wait for a slot, a collection is triggered. Used by the
- * transport, on its JS thread.
+ * collector finds dropped streams. When streams wait for a slot, a collection is triggered. The transport
+ * uses this file on its JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import { collectPauseMs } from '../../limits.ts';

@@ -1,6 +1,7 @@
 /**
  * Makes a MessageType of a message of protobuf-es. That library encodes and decodes the message, and the
- * bytes are sent like the bytes of other messages. Created once per type of message. Used by the transport.
+ * bytes are sent like the bytes of other messages. The transport creates one such object per type of message.
+ * The transport uses this file.
  */
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { CodecError } from '../../codec/error.ts';

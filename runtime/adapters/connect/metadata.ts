@@ -1,6 +1,6 @@
 /**
  * Converts headers of connect-es to metadata and back, and errors of this package to errors of connect-es.
- * Used by the transport.
+ * The transport uses this file.
  */
 import { Buffer } from 'node:buffer';
 import { Code, ConnectError, decodeBinaryHeader, encodeBinaryHeader } from '@connectrpc/connect';

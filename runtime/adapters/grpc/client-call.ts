@@ -1,6 +1,6 @@
 /**
  * One call of any kind over a client of grpc-js. On gRPC's wire all calls are streams, with one or many
- * messages in each direction. The call has the options and errors of this package. Used by client.ts.
+ * messages in each direction. The call has the options and errors of this package. client.ts uses this file.
  */
 import type { Client, ClientDuplexStream, ServiceError, StatusObject } from '@grpc/grpc-js';
 import { callTimeoutMs } from '../../client/call/call-options.ts';
@@ -26,8 +26,8 @@ export interface GrpcMethod {
   readonly timeoutMs: number;
   readonly waitForReady: boolean;
   /**
-   * Whether the client's defaults declare the method idempotent. Undefined when the defaults do not contain
-   * this setting.
+   * Whether the client's defaults declare the method idempotent. It is undefined when the defaults do not
+   * contain this setting.
    */
   readonly idempotent?: boolean | undefined;
   readonly check: MessageCheck;

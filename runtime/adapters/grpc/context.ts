@@ -1,6 +1,7 @@
 /**
  * Makes the handler's context for a call over real gRPC, and converts the metadata and errors that the
- * handler returns. Used by the adapters of grpc-js and nice-grpc, which describe their call as a `GrpcCall`.
+ * handler returns. The adapters of grpc-js and nice-grpc use this file; they describe their call as a
+ * `GrpcCall`.
  */
 import type { MethodDefinition } from '../../codec/types.ts';
 import { ContextValues } from '../../core/context-values.ts';
@@ -92,7 +93,7 @@ export class GrpcContext implements HandlerContext {
     return this.#controller.signal;
   }
 
-  /** Why the answer is no longer needed, or undefined. */
+  /** The reason why the answer is no longer needed, or undefined. */
   get cancelled(): RpcError | undefined {
     return this.#cancelled;
   }
@@ -117,8 +118,8 @@ export class GrpcContext implements HandlerContext {
   }
 
   /**
-   * Called when the answer is no longer needed. gRPC's servers also report a cancellation for calls that
-   * ended normally; the handler must not see such a cancellation.
+   * Runs when the answer is no longer needed. gRPC's servers also report a cancellation for calls that ended
+   * normally; the handler must not see such a cancellation.
    */
   cancel(): void {
     if (this.#done || this.#cancelled !== undefined) return;
@@ -144,7 +145,7 @@ export class GrpcContext implements HandlerContext {
     if (this.#cancelled !== undefined) throw this.#cancelled;
   }
 
-  /** Called when the handler has returned. Returns the handler's trailer. */
+  /** Runs when the handler has returned. Returns the handler's trailer. */
   finish(): Metadata {
     this.#sendHeader();
     checkCarried(this.method, 'trailer', this.trailer);
@@ -152,7 +153,7 @@ export class GrpcContext implements HandlerContext {
     return this.trailer;
   }
 
-  /** Called when the handler has thrown `error`. */
+  /** Runs when the handler has thrown `error`. */
   fail(error: unknown): GrpcFailure {
     this.#done = true;
     const known = error instanceof RpcError ? error : undefined;

@@ -15,8 +15,8 @@ import { warnOfNames } from '../../server/handler-names.ts';
 
 export interface GrpcHandlerOptions {
   /**
-   * Called with every error of a handler that is not an RpcError, and with all errors of one-way methods.
-   * `method` is `pkg.Service/Method`.
+   * Receives every error of a handler that is not an RpcError, and all errors of one-way methods. `method` is
+   * `pkg.Service/Method`.
    */
   onHandlerError?: (error: unknown, method: string) => void;
 }
@@ -71,7 +71,7 @@ export class GrpcHandler {
   }
 
   /**
-   * Called when a call has failed with `error`. `over` tells that the call was cancelled. An AbortError is
+   * Runs when a call has failed with `error`. `over` tells that the call was cancelled. An AbortError is
    * expected then, and is not reported.
    */
   report(error: unknown, over: boolean): void {

@@ -1,6 +1,6 @@
 /**
  * The addresses of channels as a gauge: their number by zone and state, and whether their registry has
- * failed. The totals of channels are counters. Both are read when the registry of the metrics is.
+ * failed. The totals of channels are counters. Both are read when the registry of the metrics is read.
  */
 import { Counter, Gauge, type Registry, register } from 'prom-client';
 import { checkNames } from '../../core/options.ts';

@@ -1,6 +1,6 @@
 /**
  * Counts the addresses of a channel by the labels of the metric: zone, state, and whether the channel's
- * source of addresses has failed. Used by the gauges of rdma-rpc/prometheus and rdma-rpc/otel.
+ * source of addresses has failed. The gauges of rdma-rpc/prometheus and rdma-rpc/otel use this file.
  */
 
 import type { ChannelTotals } from '../../core/channel-totals.ts';

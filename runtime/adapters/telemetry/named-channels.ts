@@ -1,7 +1,7 @@
 /**
  * The channels whose metrics one registry of prom-client or one meter provider of OpenTelemetry shows, by
- * their names, which several channels may share. Used by rdma-rpc/prometheus and rdma-rpc/otel when metrics
- * are read.
+ * their names, which several channels may share. rdma-rpc/prometheus and rdma-rpc/otel use this file when
+ * metrics are read.
  */
 import type { ChannelAddresses } from './counted-addresses.ts';
 import { type ShownTotal, shownTotals } from './shown-totals.ts';

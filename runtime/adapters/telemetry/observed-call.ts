@@ -1,6 +1,6 @@
 /**
  * Observes the start, the status and the end of a call for telemetry. A stream ends with its last message.
- * Used by the interceptors of rdma-rpc/otel and rdma-rpc/prometheus.
+ * The interceptors of rdma-rpc/otel and rdma-rpc/prometheus use this file.
  */
 
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -22,20 +22,20 @@ export interface Observer {
    * finds the context.
    */
   run<T>(part: () => T): T;
-  /** Called once, at the end of the call. `error` is undefined on success. */
+  /** Runs once, at the end of the call. `error` is undefined on success. */
   done(status: StatusName, error: unknown): void;
 }
 
 /**
  * Returns the status of an error. An error without a status becomes INTERNAL on a server, because the client
- * gets this status. On a client it becomes UNKNOWN.
+ * gets this status. On a client such an error becomes UNKNOWN.
  */
 function statusOf(side: RpcRequest['side'], error: unknown): StatusName {
   if (error instanceof RpcError) return error.codeName;
   return statusName(side === 'server' ? Status.INTERNAL : Status.UNKNOWN);
 }
 
-/** Used when creating an observer has failed. */
+/** A call gets this observer when creating its own observer has failed. */
 const noObserver: Observer = { run: (part) => part(), done: () => undefined };
 
 /** Catches errors of an observer, so that failing telemetry does not make calls fail. */
@@ -130,8 +130,8 @@ class ObservedMessages implements AsyncIterableIterator<unknown> {
   }
 
   /**
-   * Called when the reader has stopped. On a client, the call has stopped by itself. On a server, the call
-   * was cancelled, for the reason of the signal.
+   * Runs when the reader has stopped. On a client, the call has stopped by itself. On a server, the call was
+   * cancelled, for the reason of the signal.
    */
   async return(value?: unknown): Promise<IteratorResult<unknown>> {
     const reason: unknown = this.#over ? undefined : this.#request.signal?.reason;

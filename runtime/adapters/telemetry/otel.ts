@@ -43,7 +43,7 @@ export interface OpenTelemetryOptions {
    * `tracestate` and `baggage`.
    */
   propagator?: TextMapPropagator;
-  /** Returns further attributes of a call's span. Called at the start of the call. */
+  /** Returns further attributes of a call's span. Runs at the start of the call. */
   attributes?: (request: RpcRequest) => Attributes;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The totals of a channel, as metrics show them. Used by the counters of rdma-rpc/prometheus and
- * rdma-rpc/otel, which differ in the form of names only.
+ * The totals of a channel, as metrics show them. The counters of rdma-rpc/prometheus and rdma-rpc/otel use
+ * this file; they differ only in the form of their names.
  */
 import type { ChannelTotals } from '../../core/channel-totals.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The metrics of all threads of a worker group in one registry. This file is a part of `rdma-rpc/prometheus`.
- * It is used on the main thread, for each scrape.
+ * This file is used on the main thread, for each scrape.
  */
 import { AggregatorRegistry, type Registry, register } from 'prom-client';
 import type { ThreadMetricsSource } from '../../core/thread-metrics.ts';

@@ -4,7 +4,7 @@
  * responses is free again soon (native/binding/buffers/young_buffers.h), and a copy costs several times as
  * much because of its fresh pages. A caller that keeps its responses, in a cache for example, would finally
  * hold the whole arena, and every large call would wait for memory. Therefore leased responses are limited to
- * a share of the arena. Each context has one, on its JS thread.
+ * a share of the arena. Each context has one such object, on its JS thread.
  */
 import { keptAnswersShare } from '../../limits.ts';
 import type { NativeContext } from '../../native/native.ts';

@@ -1,6 +1,6 @@
 /**
  * A message that fits no slot, ready for submission: its gather entries, and the memory that they refer to.
- * BulkMessages (bulk.ts) creates it, on its JS thread.
+ * BulkMessages (bulk.ts) creates this object on its JS thread.
  */
 import { copiedMemory, GatherEntry, type NativeContext } from '../../native/native.ts';
 import type { AlignedLayout } from './aligned-layout.ts';

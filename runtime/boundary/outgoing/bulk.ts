@@ -1,7 +1,7 @@
 /**
  * Encodes and submits messages that fit no slot. The encoded part goes to an arena block. Large buffers of
  * the application are sent in place, and kept alive until native code reports that they are sent. Each
- * context has one, which its Outgoing uses.
+ * context has one such object, which its Outgoing uses.
  */
 import { CodecError } from '../../codec/error.ts';
 import { encodeMeasured } from '../../codec/measured.ts';
@@ -54,9 +54,9 @@ export class BulkMessages {
    * getters may make a call itself.
    */
   #inScratch: BulkMessage | undefined;
-  /** Null while it encodes a message, because a getter of that message may make a call itself. */
+  /** It is null while this writer encodes a message, because a getter of that message may make a call. */
   #writer: Writer | null = new Writer();
-  /** Null while a message is being laid out, for the same reason. */
+  /** It is null while a message is being laid out, for the same reason. */
   #layout: AlignedLayout | null = new AlignedLayout();
   /**
    * Messages by token until their SENT event. The application's buffers must not be collected while the
@@ -147,7 +147,10 @@ export class BulkMessages {
     for (const block of bulk.blocks) this.#native.releaseBlock(block);
   }
 
-  /** Registers a buffer before the first call with it. Returns '' on success, or why it was refused. */
+  /**
+   * Registers a buffer before the first call with it. Returns '' on success, or the reason why the buffer was
+   * refused.
+   */
   register(buffer: ArrayBuffer): string {
     const key = bufferKey(buffer);
     const why = this.#native.registerBuffer(key, buffer);
@@ -253,8 +256,8 @@ export class BulkMessages {
   }
 
   /**
-   * Does the same for the aligned layout. It places copied values at their offsets in the memory, and moves
-   * the bytes behind them. Returns false when there is no memory.
+   * Does the same as `#collect`, for the aligned layout. It places copied values at their offsets in the
+   * memory, and moves the bytes behind them. Returns false when there is no memory.
    */
   #collectAligned(
     bulk: BulkMessage,
@@ -285,8 +288,8 @@ export class BulkMessages {
   }
 
   /**
-   * Submits the message. For parameters and result see submitBulk in native.ts. A submitted message is kept
-   * until `sent(token)`.
+   * Submits the message. submitBulk in native.ts describes the parameters and the result. A submitted message
+   * is kept until `sent(token)`.
    */
   submit(
     bulk: BulkMessage,

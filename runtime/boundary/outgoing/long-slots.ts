@@ -1,7 +1,7 @@
 /**
  * Encodes a message that fits no slot into a long slot, which native code sends in segments. Such messages
- * are short enough to be copied rather than exposed to the peer. Each context has one, which its Outgoing
- * uses.
+ * are short enough to be copied rather than exposed to the peer. Each context has one such object, which its
+ * Outgoing uses.
  */
 import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
@@ -18,7 +18,8 @@ export class LongSlots {
   /** Offset of the first long slot's payload in the memory. */
   readonly #start: number;
   /**
-   * Null while a message is being encoded with it, because a getter of that message may make a call itself.
+   * It is null while a message is being encoded with it, because a getter of that message may make a call
+   * itself.
    */
   #writer: Writer | null = new Writer();
 
@@ -47,7 +48,7 @@ export class LongSlots {
     try {
       writer.reset(this.#memory);
       // The bound is checked first, because encoding a message that turns out to be too long would cost as
-      // much as encoding one that fits.
+      // much as encoding a message that fits.
       if (type.bound(message, writer) > maxBytes - metadata.byteLength || writer.planned !== 0) return -1;
       slot =
         op === SubOp.response ? this.#native.takeLongSlot(session, call) : this.#native.takeLongSlot(session);

@@ -1,6 +1,7 @@
 /**
  * The submission path: encodes a message into a free send slot and stages eight words for native code, or
- * submits it as a bulk message (bulk.ts) when it does not fit. Each context has one, on its JS thread.
+ * submits it as a bulk message (bulk.ts) when it does not fit. Each context has one such object, on its JS
+ * thread.
  */
 import { Writer } from '../../codec/memory/writer.ts';
 import type { MessageType } from '../../codec/types.ts';
@@ -19,8 +20,8 @@ import { LongSlots } from './long-slots.ts';
 import type { Submission } from './submission.ts';
 
 /**
- * Returned by `submit` when every send slot is in use; the caller waits for `slotsFree`. Other negative
- * results are negated values of Reason.
+ * `submit` returns this value when every send slot is in use; the caller then waits for `slotsFree`. Other
+ * negative results are negated values of Reason.
  */
 export const noSlot = -100;
 

@@ -3,7 +3,7 @@
  * because a Map is unsuitable for entries that come and go quickly. A Map replaces its internal table again
  * and again, and each old table still refers to its entries and to the next table. When an old table has
  * moved to V8's old space, all following tables live as long as that table. Scavenges then copied a third of
- * the memory that a large call had allocated. BulkMessages owns it, on its JS thread.
+ * the memory that a large call had allocated. BulkMessages owns this object and uses it on its JS thread.
  */
 const buckets = 256;
 

@@ -1,7 +1,7 @@
 /**
  * One timer for many deadlines. It fires for the earliest deadline, so that a call that ends in time costs
  * only a comparison. The calls of a session share one such timer, and so do the calls that wait for a
- * session. It is used on their JS thread.
+ * session. This file runs on the JS thread of those calls.
  */
 import { deadlines } from './deadlines.ts';
 import type { DeadlineOwner } from './timer-wheel.ts';

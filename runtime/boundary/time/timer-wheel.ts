@@ -1,6 +1,6 @@
 /**
  * All deadlines of one JS thread under one Node timer: a hashed timer wheel with O(1) add and remove, and
- * without an object per entry. It is used on its JS thread.
+ * without an object per entry. This file runs on that JS thread.
  *
  * Reading a clock costs as much as encoding a small message, so the clock is read once per turn
  * (deadlines.ts), and deadlines are computed from that time. When a turn has taken long, the deadlines that

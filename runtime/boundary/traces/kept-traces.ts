@@ -37,8 +37,8 @@ export class KeptTraces {
   }
 
   /**
-   * Adds a file. Returns the file that must be deleted for it, if any: the oldest file of the reason that has
-   * the most files.
+   * Adds a file. Returns the file that must be deleted in return, if any: the oldest file of the reason that
+   * has the most files.
    */
   add(path: string, reason: string, nowMs: number): string | undefined {
     this.#kept.push({ path, kind: kindOf(reason), atMs: nowMs });

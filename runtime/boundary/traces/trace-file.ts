@@ -27,7 +27,7 @@ export interface TraceAbout {
   /** Time of writing, in nanoseconds on the clock of the events and as wall time. */
   readonly atNs: number;
   readonly wallMs: number;
-  /** Why the session has failed. */
+  /** The reason why the session has failed. */
   readonly reason?: string;
   readonly contexts: readonly TraceContext[];
 }

@@ -22,7 +22,7 @@ import type { Resource, ResourceWaiter, ResourceWaiters } from './resource-waite
 export interface QueueOwner<Entry> {
   /** Tries the entry. The entry calls `add` again when it still finds too little. */
   retry(entry: Entry): void;
-  /** The deadline of an entry has passed, and it has been removed. Must not throw. */
+  /** The deadline of an entry has passed, and the entry has been removed. This function must not throw. */
   onLate?(entry: Entry): void;
 }
 
@@ -164,8 +164,8 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   };
 
   /**
-   * Returns whether the entry is the first. When the first entry leaves, the others must be tried, because
-   * they may need less memory than it did.
+   * Returns whether the entry is the first. When the first entry leaves, the other entries must be tried,
+   * because they may need less memory than the first entry.
    */
   #isFirst(waiting: Waiting<Entry>): boolean {
     const [first] = this.#waiting.values();

@@ -1,7 +1,7 @@
 /**
  * The queues that wait for a scarce resource of a context. Each waiter is notified once when the resource may
- * be available, and must wait again when it finds too little of the resource. A FabricContext owns it, on its
- * JS thread.
+ * be available, and must wait again when it finds too little of the resource. A FabricContext owns this
+ * object and uses it on its JS thread.
  *
  * Waiters take turns. Each waiter tries one entry, and then goes behind the other waiters if it has more
  * entries to try. The next time, waiters that found nothing come before those that found something. Therefore
@@ -117,7 +117,7 @@ export class ResourceWaiters {
     this.#inTurn = false;
   }
 
-  /** The iteration also visits waiters that are added during it, after the others. */
+  /** The iteration also visits waiters that are added during the iteration; they come last. */
   #notifyAll(waiters: Set<ResourceWaiter>): void {
     for (const waiter of waiters) {
       waiters.delete(waiter);

@@ -1,6 +1,6 @@
 /**
  * Texts about a shortage of arena memory in one context. They are for the errors of calls that have waited
- * too long, and for one warning. A FabricContext owns it, on its JS thread.
+ * too long, and for one warning. A FabricContext owns this object and uses it on its JS thread.
  */
 import { processWarning } from '../../core/warnings.ts';
 import type { NativeContext } from '../../native/native.ts';

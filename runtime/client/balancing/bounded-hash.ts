@@ -3,7 +3,7 @@
  * a metadata key go to the same server, whose caches already have the data for that key. When that server has
  * more than `maxLoad` times its share of the calls in flight, these calls go to the next server on the ring.
  * The next server is also always the same. Calls without the key go to the less loaded of two random servers.
- * Used by the connections of a channel.
+ * The connections of a channel use this file.
  */
 import { HashRing } from './hash-ring.ts';
 import { keyHash } from './key-hash.ts';

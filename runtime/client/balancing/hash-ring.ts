@@ -2,7 +2,7 @@
  * The ring of consistent hashing. Each address has points on a circle of 32-bit numbers; the number of its
  * points is proportional to its weight. A key belongs to the address of the next point on the circle. When an
  * address leaves, only its keys move, and they are spread over the addresses of many neighbouring points.
- * Created for a list of addresses by bounded-hash.ts.
+ * bounded-hash.ts creates this object for a list of addresses.
  */
 import { hashOfText, mixed } from './key-hash.ts';
 import type { Listed } from './policy.ts';

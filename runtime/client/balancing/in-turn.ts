@@ -2,7 +2,7 @@
  * Round robin: connections take calls in turn. With weights, a light connection is passed over in some
  * rounds, so that each connection gets its share of the calls and its turns are spread evenly. The heaviest
  * connection takes a call in each round; a connection with a third of that weight takes a call in each third
- * round. Used by the connections of a channel.
+ * round. The connections of a channel use this file.
  */
 import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.ts';
 
@@ -35,7 +35,10 @@ export class InTurn<C extends Candidate> implements Policy<C> {
     );
   }
 
-  /** Like update(), with weights of the caller. A connection that stays in the list keeps its credit. */
+  /**
+   * Does the same as update(), but with weights of the caller. A connection that stays in the list keeps its
+   * credit.
+   */
   updateBy(ready: readonly C[], weights: readonly number[]): void {
     const heaviest = weights.reduce((most, weight) => Math.max(most, weight), 0);
     const credits = new Map(this.#ready.map((each, i) => [each.address, this.#credits[i]!]));
@@ -50,7 +53,7 @@ export class InTurn<C extends Candidate> implements Policy<C> {
     const ready = this.#ready;
     const credits = this.#credits;
     // A connection without room loses its turn. The loop ends after each connection has lost one turn,
-    // because the connection that has room may be a light one whose turn is many rounds away.
+    // because the only connection with room may be a light connection whose turn is many rounds away.
     for (let turns = 0; turns < ready.length; ) {
       const at = this.#next;
       this.#next = at + 1 === ready.length ? 0 : at + 1;

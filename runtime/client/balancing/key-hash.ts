@@ -2,8 +2,8 @@
  * Hashes for consistent hashing. All clients must choose the same server for a key, so the hashes have no
  * seed and are the same in every version. They are 32 bits of FNV-1a with the final mixing step of
  * MurmurHash3, because FNV alone gives similar texts similar hashes. An attacker may choose keys that all
- * belong to one server; the limit of that server's load protects against this. Used by hash-ring.ts and
- * bounded-hash.ts.
+ * belong to one server; the limit of that server's load protects against this. hash-ring.ts and
+ * bounded-hash.ts use this file.
  */
 import { Buffer } from 'node:buffer';
 import { valueStart } from '../../core/metadata-wire.ts';

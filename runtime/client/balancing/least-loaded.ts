@@ -1,16 +1,20 @@
 /**
- * Least request of two random choices: the policy draws two connections and takes the one that has fewer
- * calls in flight for its weight. The draws are weighted, and the first connection wins a tie, so that calls
- * are spread by weight even when the servers have little to do. A slow server has more calls in flight, so it
- * gets fewer new calls. Comparing two connections is nearly as good as comparing all of them (Mitzenmacher,
- * "The power of two choices", 2001), and it keeps many clients from choosing the same idle server at once.
- * Used by the connections of a channel, and by bounded-hash.ts for calls without a key.
+ * Least request of two random choices: the policy draws two connections, and takes the connection that has
+ * fewer calls in flight for its weight. The draws are weighted, and the first connection wins a tie, so that
+ * calls are spread by weight even when the servers have little to do. A slow server has more calls in flight,
+ * so it gets fewer new calls. Comparing two connections is nearly as good as comparing all of them
+ * (Mitzenmacher, "The power of two choices", 2001), and it keeps many clients from choosing the same idle
+ * server at once. The connections of a channel use this file, and bounded-hash.ts uses it for calls without a
+ * key.
  */
 import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.ts';
 
 export class LeastLoaded<C extends Candidate> implements Policy<C> {
   #ready: readonly C[] = [];
-  /** For each connection, the sum of its weight and all weights before it. Undefined when all are equal. */
+  /**
+   * For each connection, the sum of its weight and all weights before it. It is undefined when all weights
+   * are equal.
+   */
   #sums: number[] | undefined;
   readonly #random: () => number;
 

@@ -24,7 +24,7 @@ export interface Candidate extends Listed {
 export type Room<C> = (candidate: C) => boolean;
 
 export interface Policy<C extends Candidate> {
-  /** Called when the list of addresses or the set of connections that take calls has changed. */
+  /** Runs when the list of addresses or the set of connections that take calls has changed. */
   update(ready: readonly C[], listed: readonly Listed[]): void;
   /**
    * Returns the connection for a call with this metadata in wire form, or undefined when none has room.

@@ -2,8 +2,8 @@
  * Subsets by rendezvous hashing. Each client uses only some of the servers, so that 10,000 clients of 100
  * servers do not make a million sessions. A client ranks the servers by a hash of its own id and their
  * addresses, and uses the servers with the highest ranks. Each server is in about the same number of subsets.
- * When a server leaves, only the clients that used that server get another one. Used for each list of a
- * channel with the option `subset`.
+ * When a server leaves, only the clients that used that server get another server. This file is used for each
+ * list of a channel with the option `subset`.
  */
 import { hashOfText } from './key-hash.ts';
 import type { Listed } from './policy.ts';

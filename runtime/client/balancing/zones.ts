@@ -4,14 +4,14 @@
  * level, and all other zones together are the second. Servers run with some capacity to spare. Therefore a
  * zone counts as complete while the weight of its ready servers times `overprovisioning` is at least the
  * weight of all its servers. When the weight is lower, the missing share of the calls goes to the other
- * zones. When less than `panicShare` of all servers is ready, zones are ignored. Used by the connections of a
- * channel that has a zone, around the policy that chooses within a zone.
+ * zones. When less than `panicShare` of all servers is ready, zones are ignored. The connections of a channel
+ * that has a zone use this file around the policy that chooses within a zone.
  */
 import type { Candidate, Listed, Policy, Room } from './policy.ts';
 
-/** As in Envoy: a zone is complete while at least 72 % of its weight is ready. */
+/** A zone is complete while at least 72 % of its weight is ready, as in Envoy. */
 const overprovisioning = 1.4;
-/** As in Envoy: zones are ignored when a smaller share of the servers is ready. */
+/** Zones are ignored when a smaller share of the servers is ready, as in Envoy. */
 const panicShare = 0.5;
 
 /** Returns a number from 0 to 1 that decides whether a call stays in its zone. */

@@ -1,6 +1,6 @@
 /**
  * Returns the function of a client for one method. The function starts calls on the channel, and is wrapped
- * in the interceptors of the method. Used by `createClient` and by the transport of connect-es.
+ * in the interceptors of the method. `createClient` and the transport of connect-es use this file.
  */
 import type { MethodDefinition, ServiceDefinition } from '../../codec/types.ts';
 import type { Interceptor } from '../../core/interceptor.ts';

@@ -36,7 +36,7 @@ export class CallGuard implements Abortable {
    * process alive, so that a call with a time limit always settles.
    */
   #timer: NodeJS.Timeout | undefined;
-  /** Rejects the promise for which the caller waits, or the last one if the caller does not wait. */
+  /** Rejects the promise for which the caller waits, or the last promise if the caller does not wait. */
   #reject: ((error: unknown) => void) | undefined;
   /** The Reason why the call has ended, or 0 before its end. */
   #reason = 0;
@@ -69,7 +69,7 @@ export class CallGuard implements Abortable {
   }
 
   /**
-   * Begins to watch the time and the signals. Called only when an interceptor may fail to settle. Most calls
+   * Begins to watch the time and the signals. Runs only when an interceptor may fail to settle. Most calls
    * end without this function, because a timer for each call would cost as much as the rest of an
    * interceptor.
    */
@@ -111,7 +111,7 @@ export class CallGuard implements Abortable {
   }
 
   /**
-   * Called when an interceptor has called `next` with this request. The interceptor may give the inner call
+   * Runs when an interceptor has called `next` with this request. The interceptor may give the inner call
    * more time than the caller gave. Throws when no time is left.
    */
   enter({ timeoutMs, signal, context }: Pick<RpcRequest, 'timeoutMs' | 'signal' | 'context'>): void {
@@ -127,7 +127,7 @@ export class CallGuard implements Abortable {
   }
 
   /**
-   * Called when the last call of next() has ended. `processed` is the value of the call that the interceptor
+   * Runs when the last call of next() has ended. `processed` is the value of the call that the interceptor
    * has made.
    */
   leave(processed: Processed): void {
@@ -135,7 +135,7 @@ export class CallGuard implements Abortable {
     if (order.indexOf(processed) > order.indexOf(this.#sent)) this.#sent = processed;
   }
 
-  /** Called when the call has ended. */
+  /** Runs when the call has ended. */
   end(): void {
     if (!this.#watching) return;
     clearTimeout(this.#timer);

@@ -1,6 +1,6 @@
 /**
- * Converts the options of one call into its CallExtras. A call without such options has no CallExtras. Used
- * by a channel.
+ * Converts the options of one call into its CallExtras. A call without such options has no CallExtras. A
+ * channel uses this file.
  */
 import type { ContextValues } from '../../core/context-values.ts';
 import { failure, reasonOf } from '../../core/errors/failure.ts';

@@ -1,6 +1,6 @@
 /**
  * Metadata of a client's defaults, which is the same for all calls. It is copied when the client is created,
- * and encoded once. Used by clients and by code that reads the options of a call.
+ * and encoded once. Clients use this file, and so does code that reads the options of a call.
  */
 import { Metadata, type MetadataInit } from '../../core/metadata.ts';
 import { encodeMetadata } from '../../core/metadata-wire.ts';

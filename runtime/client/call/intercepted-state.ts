@@ -1,7 +1,7 @@
 /**
  * The state of an intercepted call that all copies of its request share: its guard, its callbacks to the
- * caller, and the promise of the innermost call. Created by intercepted-call.ts for each call, on the
- * channel's JS thread.
+ * caller, and the promise of the innermost call. intercepted-call.ts creates this object for each call, on
+ * the channel's JS thread.
  */
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';

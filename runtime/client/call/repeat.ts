@@ -1,6 +1,6 @@
 /**
- * Calls with retry or hedging, which the fast path does not handle. This file also checks these options. Used
- * by channels, and when a client is created.
+ * Calls with retry or hedging, which the fast path does not handle. This file also checks these options.
+ * Channels use this file, and it is also used when a client is created.
  */
 import { clockMs } from '../../clock.ts';
 import { refusedCall } from '../../core/errors/failing.ts';

@@ -1,8 +1,8 @@
 /**
  * The service configuration of a channel. It is given as an object, read from a file, or taken from the
  * attributes of the resolver's addresses. When a configuration is invalid, the channel logs a warning that
- * names the field, and keeps the last valid configuration. Owned by a channel. A client reads it when it
- * makes a call and the version has changed.
+ * names the field, and keeps the last valid configuration. A channel owns this object. A client reads it when
+ * it makes a call and the version has changed.
  */
 import { textOf } from '../../core/foreign.ts';
 import type { Warn } from '../../core/warnings.ts';

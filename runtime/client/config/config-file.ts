@@ -1,7 +1,7 @@
 /**
  * Reads a service configuration from a JSON file, and reads it again when the file changes. The file is
  * checked once a second. The system's file watches miss files that are replaced by renaming, such as mounted
- * ConfigMaps of Kubernetes. Owned by the configuration of a channel.
+ * ConfigMaps of Kubernetes. The configuration of a channel owns this object.
  */
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
 import { inRoot } from '../../core/scopes.ts';

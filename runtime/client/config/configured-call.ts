@@ -1,7 +1,7 @@
 /**
  * Methods of clients whose defaults come from a service configuration and from the application. The
- * application's defaults take precedence. They are made again when the configuration has changed. Used by
- * createClient.
+ * application's defaults take precedence. They are made again when the configuration has changed.
+ * `createClient` uses this file.
  */
 import type { CallOptions, MethodDefaults } from '../../core/types.ts';
 import type { Defaults } from '../call/client-defaults.ts';

@@ -1,7 +1,7 @@
 /**
  * Converts the load-balancing policies of a service configuration, which have gRPC's names, to settings of a
- * channel. Policies that gRPC does not have keep their names from the option `loadBalancing`. Used when a
- * service configuration is checked.
+ * channel. Policies that gRPC does not have keep their names from the option `loadBalancing`. This file is
+ * used when a service configuration is checked.
  */
 import { isKey } from '../../core/metadata-keys.ts';
 import * as limits from '../connections/limits.ts';
@@ -86,7 +86,7 @@ function firstKnown(config: Fields, field: string, names: readonly string[]): En
   return undefined;
 }
 
-/** What `loadBalancingConfig` says. */
+/** The result of parsing `loadBalancingConfig`. */
 export interface BalancingConfigs {
   readonly balancing: BalancingConfig | undefined;
   readonly outliers: OutlierConfig | undefined;

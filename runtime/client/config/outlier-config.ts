@@ -1,7 +1,8 @@
 /**
  * Outlier detection in a service configuration: gRPC's policy `outlier_detection_experimental` (A50), which
  * wraps another policy. Its fields become settings of the option `outlierDetection`. Settings that have fixed
- * values in this package are reported and have no effect. Used when a service configuration is checked.
+ * values in this package are reported and have no effect. This file is used when a service configuration is
+ * checked.
  */
 import * as limits from '../connections/limits.ts';
 import type { OutlierConfig } from '../connections/outliers.ts';

@@ -59,7 +59,7 @@ export interface MethodSettings {
 
 /** A checked configuration. */
 export interface CheckedServiceConfig extends BalancingConfigs {
-  /** By `service/method`, `service/` or `/`. */
+  /** The settings by `service/method`, `service/` or `/`. */
   readonly methods: ReadonlyMap<string, MethodSettings>;
   /** The name of a service; undefined when the configuration does not mention health. */
   readonly health: string | undefined;

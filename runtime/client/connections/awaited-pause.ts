@@ -2,7 +2,7 @@
  * The pause between two attempts to connect while calls wait for the connection. The pauses stay short while
  * calls wait, so that the restart of a single server is noticed within a second. Each waiting call gets one
  * more attempt shortly before its deadline. There are at most four attempts a second. When a server has given
- * a retry-after time, the next attempt is made at that time. Used by endpoints.
+ * a retry-after time, the next attempt is made at that time. Endpoints use this file.
  */
 import { attemptGapMs, awaitedPauseMs, lastAttemptMs } from './limits.ts';
 

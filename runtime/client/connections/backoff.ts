@@ -1,18 +1,21 @@
 /**
- * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. Used for name
- * resolution, registries, ejected addresses and retried calls, and for connections with `spread`.
+ * Exponential backoff: pauses between attempts that grow by 1.6 with 20 % jitter, as in gRPC. This file is
+ * used for name resolution, registries, ejected addresses and retried calls, and for connections with
+ * `spread`.
  *
  * Thousands of clients that lost one server at the same moment would return together, because 20 % jitter
  * only blurs the moments at which all of them try. Therefore pauses can be spread: each client draws a first
  * pause between 1/1.8 of its length and its length, evenly on a logarithmic scale, and then grows it by 1.8.
- * An attempt of some client then falls into each moment, after short outages as after long ones: the server
- * is back after any time t, and its clients return between t and 1.8 t. Jitter makes this only a little
- * longer. When pauses have reached their limit, the attempts of all clients are even over the limit's length.
+ * An attempt of some client then falls into each moment, after short and long outages. When the server is
+ * back after a time t, its clients return between t and 1.8 t. Jitter makes this only a little longer. When
+ * pauses have reached their limit, the attempts of all clients are even over the limit's length.
  */
 
 const factor = 1.6;
 const jitter = 0.2;
-/** How fast spread pauses grow. A larger factor spreads clients over a longer time after an outage. */
+/**
+ * The factor by which spread pauses grow. A larger factor spreads clients over a longer time after an outage.
+ */
 const spreadFactor = 1.8;
 
 export class Backoff {
@@ -22,7 +25,10 @@ export class Backoff {
   readonly #spread: boolean;
   #ms: number;
 
-  /** `random` returns a number from 0 to 1, and is given by tests. `spread`: see above. */
+  /**
+   * `random` returns a number from 0 to 1, and is given by tests. `spread` selects the spread pauses, which
+   * are described above.
+   */
   constructor(firstMs: number, maxMs: number, random: () => number = Math.random, spread = false) {
     this.#firstMs = firstMs;
     this.#maxMs = Math.max(firstMs, maxMs);
@@ -48,7 +54,7 @@ export class Backoff {
     return within * (1 + jitter * this.#random());
   }
 
-  /** Called after a success: the next pause is short again. */
+  /** Runs after a success: the next pause is short again. */
   reset(): void {
     this.#ms = this.#first();
   }

@@ -1,6 +1,6 @@
 /**
- * Counts what happens to the connections of a channel, for its metrics. Owned by the connections of a
- * channel, on their JS thread. A call costs nothing: its session counts it anyway.
+ * Counts what happens to the connections of a channel, for its metrics. The connections of a channel own this
+ * object and use it on their JS thread. A call costs nothing: its session counts it anyway.
  */
 import type { ChannelTotals } from '../../core/channel-totals.ts';
 
@@ -35,7 +35,7 @@ export class Totals implements ChannelTotals {
     return { picks, connects, reconnects, connectFailures, drains, losses };
   }
 
-  /** Called when the address of this endpoint was connected. */
+  /** Runs when the address of this endpoint was connected. */
   connected(endpoint: object): void {
     ++this.connects;
     if (this.#known.has(endpoint)) ++this.reconnects;
@@ -43,8 +43,8 @@ export class Totals implements ChannelTotals {
   }
 
   /**
-   * Called when a connection takes no more calls. `ours`: this side ends the connection. A connection that
-   * the server refused after its handshake counts as a failed attempt.
+   * Runs when a connection takes no more calls. `ours` is true when this side ends the connection. A
+   * connection that the server refused after its handshake counts as a failed attempt.
    */
   left(link: { readonly draining: boolean; readonly unserved: boolean }, ours: boolean): void {
     if (link.draining) ++this.drains;
@@ -56,7 +56,7 @@ export class Totals implements ChannelTotals {
     this.#links.add(link);
   }
 
-  /** Called when a connection has ended. */
+  /** Runs when a connection has ended. */
   remove(link: Counted): void {
     if (this.#links.delete(link)) this.#ended += link.session.calls;
   }

@@ -25,14 +25,14 @@ import type { ClientSessionListener } from '../session/session-listeners.ts';
 import { ClientStreams, type ClientStreamsListener } from '../stream/client-streams.ts';
 
 export interface ClientLinkOwner {
-  /** Called when the connection takes no more calls; calls in flight continue. */
+  /** Runs when the connection takes no more calls; calls in flight continue. */
   onRetired(link: ClientLink): void;
   onDown(link: ClientLink): void;
   onPong(link: ClientLink): void;
-  /** Called when the configured number of consecutive errors is reached. */
+  /** Runs when the configured number of consecutive errors is reached. */
   onConsecutiveErrors(link: ClientLink): void;
   /**
-   * Called when calls end at their deadlines and the server sends nothing. It may be called several times.
+   * Runs when calls end at their deadlines and the server sends nothing. It may be called several times.
    */
   onSilence(link: ClientLink): void;
 }
@@ -46,11 +46,11 @@ export type Sideband = Pick<Link, 'onEnd' | 'ended' | 'send' | 'deliver' | 'clos
 export interface ConnectionServing {
   onFrame(frame: Serving | Served | Unserve): void;
   /**
-   * Called when this side drains the connection. The connection then ends with the last call of either
+   * Runs when this side drains the connection. The connection then ends with the last call of either
    * direction.
    */
   drain(reason: string): void;
-  /** Called when the connection has ended. */
+  /** Runs when the connection has ended. */
   end(reason: string): void;
 }
 
@@ -76,7 +76,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly #owner: ClientLinkOwner;
   readonly #queue: CallQueue;
   readonly #waiting: { readonly size: number };
-  /** Undefined when this side serves no calls on the connection. */
+  /** It is undefined when this side serves no calls on the connection. */
   #serving: ConnectionServing | undefined;
   /** The queue pair for remote memory; undefined without one. */
   memory: ConnectionMemory | undefined;
@@ -195,7 +195,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     return this.#draining;
   }
 
-  /** Takes no more calls, and closes the connection after the last one. */
+  /** Takes no more calls, and closes the connection after the last call. */
   drain(): void {
     if (this.#draining) return;
     this.#drain();
@@ -268,7 +268,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#closeDrained();
   }
 
-  /** Called when the connection ends, whether the link or the session notices it first. */
+  /** Runs when the connection ends, whether the link or the session notices it first. */
   lost(): void {
     this.session.lost();
   }

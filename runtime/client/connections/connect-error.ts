@@ -1,4 +1,4 @@
-/** The error of an attempt to connect to an address. Used by endpoints. */
+/** The error of an attempt to connect to an address. Endpoints use this file. */
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 

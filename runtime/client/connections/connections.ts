@@ -1,7 +1,7 @@
 /**
  * The connections of a channel. It keeps the addresses, which come from a list or a resolver, chooses the
- * connection for the next call, and computes the combined state of all connections. Owned by a channel, which
- * is notified of every change.
+ * connection for the next call, and computes the combined state of all connections. A channel owns this
+ * object and is notified of every change.
  */
 
 import type { Duplex } from 'node:stream';
@@ -37,14 +37,14 @@ import { type SubsetSettings, subsetId } from './subset-id.ts';
 import type { Target } from './target.ts';
 import { type Turns, turns } from './turns.ts';
 
-/** How a channel reaches its servers. */
+/** The way in which a channel reaches its servers. */
 export interface Route extends Omit<Target, 'name' | 'host'> {
   /** The text for errors; the address itself when there is no list or resolver. */
   readonly address: string;
   readonly dial: (signal: AbortSignal, address: string) => Promise<Duplex>;
-  /** Used instead of dialling when a connection already exists (reverse/). */
+  /** Opens a session over a connection that already exists (reverse/); the channel then does not dial. */
   readonly open?: Open;
-  /** Used instead of the fabrics that the options allow. */
+  /** Replaces the fabrics that the options allow. */
   readonly fabrics?: readonly FabricName[];
   readonly onClosed?: () => Promise<void>;
   /** Server name for errors when the addresses do not identify the server. */
@@ -80,8 +80,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   /** The connections that take calls. */
   ready: ClientLink[] = [];
   /**
-   * The element of `ready` that took the last call, or the only element. Undefined when the channel is not
-   * connected.
+   * The element of `ready` that took the last call, or the only element. It is undefined when the channel is
+   * not connected.
    */
   current: ClientLink | undefined;
   /** True when the policy chooses among several addresses, by `next()`. */
@@ -148,7 +148,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.settings = { ...this.settings, outlierDetection: { ...outlierDetection, ...settings } };
   }
 
-  /** Asks for the health of this service, unless the channel names one. False without a health check. */
+  /**
+   * Asks for the health of this service, unless the channel names one. Returns false without a health check.
+   */
   checkHealth(service: string | undefined): boolean {
     this.#health?.ask(service);
     return this.settings.healthCheck !== undefined;
@@ -219,8 +221,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * Called when the connection of a call has ended and the call is back in the queue. If another connection
-   * is ready, the call is sent on it now, because an idle connection has no event that would send the call.
+   * Runs when the connection of a call has ended and the call is back in the queue. If another connection is
+   * ready, the call is sent on it now, because an idle connection has no event that would send the call.
    * Otherwise the owner is notified of the state again.
    */
   reconsider(): void {
@@ -245,7 +247,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
   }
 
   /**
-   * Called when a caller begins to wait for a connection until `deadlineMs`: connects, or shortens pauses.
+   * Runs when a caller begins to wait for a connection until `deadlineMs`: connects, or shortens pauses.
    */
   await(deadlineMs: number): void {
     this.seek(false);
@@ -265,7 +267,7 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     this.#endpoints.find(({ state }) => state === 'idle')?.connect();
   }
 
-  /** Called when the connections were idle for a long time. Each of them is checked with a ping. */
+  /** Runs when the connections were idle for a long time. Each of them is checked with a ping. */
   verify(): void {
     for (const endpoint of this.#endpoints) endpoint.verify();
   }

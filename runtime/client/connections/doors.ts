@@ -1,8 +1,8 @@
 /**
  * The doors of a server are several addresses by which the same server is reached, such as a unix path on its
  * node, an address in the RDMA network, and an address for tcp. An attempt to connect tries them in order.
- * For everything else the server is one address: policies, subsets, ejection and metrics. Owned by the
- * connections of a channel, on their JS thread.
+ * For everything else the server is one address: policies, subsets, ejection and metrics. The connections of
+ * a channel own this object and use it on their JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import type { Connection } from '../../control/handshake/client-handshake.ts';

@@ -1,7 +1,7 @@
 /**
  * One address of a channel: its connection, the pause after a failed attempt, the check after a long idle
- * time, and its ejection because of bad answers. It connects only when the owner wants a connection. Owned by
- * a channel.
+ * time, and its ejection because of bad answers. It connects only when the owner wants a connection. A
+ * channel owns this object.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -59,7 +59,7 @@ export interface EndpointOwner {
   readonly totals: Totals;
   side(): LocalSide;
   onChange(endpoint: Endpoint): void;
-  /** Called when the address was closed or retired and its last connection has ended. */
+  /** Runs when the address was closed or retired and its last connection has ended. */
   onGone(endpoint: Endpoint): void;
   /** Returns whether another address may be ejected. */
   mayEject(): boolean;
@@ -83,7 +83,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   /** Time at which a connection was last left because the server was silent. */
   #silentAtMs = Number.NEGATIVE_INFINITY;
   readonly #upgrade: FabricUpgrade;
-  /** All connections that have not ended, including draining ones. */
+  /** All connections that have not ended, including draining connections. */
   readonly #links = new Set<ClientLink>();
   #attempt: Promise<void> | undefined;
   #abandon: AbortController | undefined;
@@ -137,7 +137,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.state = 'idle';
   }
 
-  /** Called with the deadlines of callers that begin to wait. Shortens a long pause. */
+  /** Receives the deadlines of callers that begin to wait. Shortens a long pause. */
   hurry(deadlines: Deadlines): void {
     if (this.state !== 'failing' || this.#asked) return;
     const nowMs = clockMs();
@@ -166,7 +166,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     link.ping(verifyTimeoutMs, () => link.close(`no answer to a ping within ${verifyTimeoutMs} ms`));
   }
 
-  /** Called when the address is no longer in the channel's list. Calls in flight finish. */
+  /** Runs when the address is no longer in the channel's list. Calls in flight finish. */
   retire(): void {
     this.#leave('the address is no longer in use');
     this.link?.drain();
@@ -306,7 +306,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Must be called in the callback in which the session has connected, because events may arrive at once.
+   * The callback in which the session has connected must call it, because events may arrive at once.
    */
   #adopt({ link, connection }: ReadyConnection): ClientLink {
     const { queue, settings } = this.#owner;

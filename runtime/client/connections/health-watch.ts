@@ -2,7 +2,7 @@
  * Health checks of the servers of a channel, as in gRPC (A17). Each connection has a stream on which the
  * server reports whether it serves. The connection takes calls while the last report is SERVING. A server
  * without a health service counts as serving. When the stream fails, the connection takes no calls until a
- * new stream reports SERVING. Owned by the connections of a channel, on their JS thread.
+ * new stream reports SERVING. The connections of a channel own this object and use it on their JS thread.
  */
 import { unavailable } from '../../core/errors/failure.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';

@@ -1,6 +1,6 @@
 /**
- * Hedging: makes a call several times, each attempt a while after the previous one, and uses the first
- * response. The other attempts are cancelled. Used by repeat.ts for calls with this option.
+ * Hedging: makes a call several times, each attempt a while after the previous attempt, and uses the first
+ * response. The other attempts are cancelled. repeat.ts uses this file for calls with this option.
  */
 
 import { countRetry } from '../../boundary/contexts.ts';

@@ -1,6 +1,6 @@
 /**
- * Limits of a channel's connections, each with its reason (runtime/limits.ts has the central ones). Defaults
- * and ranges of the options are taken from here.
+ * Limits of a channel's connections, each with its reason (runtime/limits.ts has the central limits).
+ * Defaults and ranges of the options are taken from here.
  */
 
 /**
@@ -26,29 +26,31 @@ export const verifyAfterMs = { default: 60_000, min: 0, max: 86_400_000 } as con
 export const verifyTimeoutMs = 2_000;
 /**
  * Number of consecutive errors after which one of several addresses is ejected (0 for never), and the time of
- * the first ejection. Each further ejection is 1.6 times as long. As in gRPC (A50).
+ * the first ejection. Each further ejection is 1.6 times as long. gRPC has the same rule (A50).
  */
 export const badAnswersInRow = { default: 5, min: 0, max: 1_000_000 } as const;
 export const ejectionMs = { default: 30_000, min: 1, max: 300_000 } as const;
 export const ejectionMaxMs = 300_000;
 /**
  * Interval at which success rates are compared (0 for never), and the number of answers that an address must
- * have given in an interval for its rate to count. As in gRPC (A50).
+ * have given in an interval for its rate to count, as in gRPC (A50).
  */
 export const outlierIntervalMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
 export const outlierAnswers = { default: 100, min: 1, max: 1_000_000 } as const;
 /**
  * Number of addresses whose rates must count before any address is ejected, and the number of standard
- * deviations below the mean at which an address is ejected. As in gRPC (A50).
+ * deviations below the mean at which an address is ejected, as in gRPC (A50).
  */
 export const outlierHostsMin = 5;
 export const outlierStdevs = 1.9;
 /**
  * Share of the connected addresses that may be ejected at the same time. One address may always be ejected
- * while another one is left. As in gRPC (A50).
+ * while another one is left. gRPC has the same rule (A50).
  */
 export const ejectedShareMax = 0.1;
-/** How often a connection tries better fabrics, 0 for never. Each try is an attempt to connect. */
+/**
+ * The interval at which a connection tries better fabrics, 0 for never. Each try is an attempt to connect.
+ */
 export const fabricUpgradeMs = { default: 0, min: 0, max: 86_400_000 } as const;
 /**
  * Minimum time between two calls of a resolver. When a server ends, many connections are lost at once.
@@ -90,7 +92,10 @@ export const connectingMax = 32;
  */
 export const silenceMs = 5_000;
 export const silenceMaxMs = 60_000;
-/** How often a channel checks whether it still has calls in flight that must keep the process alive. */
+/**
+ * The interval at which a channel checks whether it still has calls in flight that must keep the process
+ * alive.
+ */
 export const keepAliveCheckMs = 200;
 /**
  * Factor by which the calls in flight of a server may exceed its share before consistent hashing uses the
@@ -108,17 +113,17 @@ export const weight = { default: 1, min: 0.001, max: 1_000_000 } as const;
  */
 export const dnsRefreshMs = { default: 30_000, min: 5_000, max: 300_000 } as const;
 /**
- * Time limit of a query, and how often the query is sent. c-ares doubles the limit each time, so a query that
- * is never answered fails after 3 s. This is within the default time limit of a resolution, so the addresses
- * of the other family can still be used.
+ * Time limit of a query, and the number of times that the query is sent. c-ares doubles the limit each time,
+ * so a query that is never answered fails after 3 s. This is within the default time limit of a resolution,
+ * so the addresses of the other family can still be used.
  */
 export const dnsTimeoutMs = 1_000;
 export const dnsTries = 2;
 /**
  * Settings of weighted round robin by load reports, as in gRPC (A58). The first is the time for which reports
  * must have come before they are used. The second is the time without a report after which they are no longer
- * used. The others are the interval at which weights are computed, and how much the share of failed calls
- * adds to the utilization.
+ * used. The other two are the interval at which weights are computed, and the amount that the share of failed
+ * calls adds to the utilization.
  */
 export const loadBlackoutMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
 export const loadExpirationMs = { default: 180_000, min: 1, max: 86_400_000 } as const;

@@ -1,7 +1,7 @@
 /**
  * Outlier detection, as in gRPC (A50, success rate): periodically finds addresses of a channel whose success
- * rate is much lower than that of the others. Owned by the connections of a channel. Its timer runs only
- * while calls are made.
+ * rate is much lower than that of the others. The connections of a channel own this object. Its timer runs
+ * only while calls are made.
  */
 import { inRoot } from '../../core/scopes.ts';
 import { outlierHostsMin, outlierStdevs } from './limits.ts';
@@ -64,7 +64,7 @@ export interface OutlierSettings {
   readonly outlierDetection: Pick<Required<OutlierDetection>, 'intervalMs' | 'answersMin'>;
 }
 
-/** Its settings may change. */
+/** The owner of the outlier detection. The settings may change. */
 export interface OutlierOwner {
   readonly settings: OutlierSettings;
 }
@@ -79,7 +79,7 @@ export class Outliers {
     this.#addresses = addresses;
   }
 
-  /** Called when calls are made; starts the timer. */
+  /** Runs when calls are made; starts the timer. */
   wake(): void {
     const { intervalMs } = this.#owner.settings.outlierDetection;
     if (this.#timer === undefined && intervalMs > 0) {

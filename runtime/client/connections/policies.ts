@@ -1,6 +1,6 @@
 /**
- * The load-balancing policies by their names, with the options of consistent hashing and their checks. Used
- * when a channel is created.
+ * The load-balancing policies by their names, with the options of consistent hashing and their checks. This
+ * file is used when a channel is created.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -40,7 +40,7 @@ export const consistentHashRules: OptionRules = {
   maxLoad: { kind: 'number', range: limits.hashMaxLoad },
 };
 
-/** How the reports of servers become weights with `loadBalancing: 'weighted-round-robin'`. */
+/** The way in which the reports of servers become weights with `loadBalancing: 'weighted-round-robin'`. */
 export interface LoadReports {
   /** Time in ms for which reports must have come over a connection before they are used. Default 10 000. */
   readonly blackoutMs?: number;
@@ -48,7 +48,7 @@ export interface LoadReports {
   readonly expirationMs?: number;
   /** Interval in ms at which weights are computed from the reports. Default 1000. */
   readonly updateMs?: number;
-  /** How much the share of failed calls adds to the utilization of a server. Default 1. */
+  /** The amount that the share of failed calls adds to the utilization of a server. Default 1. */
   readonly errorPenalty?: number;
 }
 

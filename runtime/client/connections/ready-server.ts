@@ -1,6 +1,6 @@
 /**
  * A server that takes calls, as a policy sees it. It has between one and `connectionsPerAddress` connections.
- * Created by the connections of a channel, on their JS thread.
+ * The connections of a channel create this object on their JS thread.
  */
 import type { Reporting } from '../balancing/by-reports.ts';
 import type { Room } from '../balancing/policy.ts';
@@ -54,7 +54,7 @@ function ofServers(room: LinkRoom): Room<ReadyServer> {
 const callRoom = ofServers(takesCall);
 const streamRoom = ofServers(takesStream);
 
-/** Like `ofServers`, but creates the function for each `room` only once and not for each call. */
+/** Does the same as `ofServers`, but creates the function for each `room` only once and not for each call. */
 export function serverRoom(room: LinkRoom): Room<ReadyServer> {
   return room === takesCall ? callRoom : streamRoom;
 }

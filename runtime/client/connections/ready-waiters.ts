@@ -1,4 +1,4 @@
-/** The callers that wait in `channel.ready()`. Owned by a channel. */
+/** The callers that wait in `channel.ready()`. A channel owns this object. */
 import { clockMs } from '../../clock.ts';
 import { type Abortable, listen, unlisten } from '../../core/abort-listeners.ts';
 import { unavailable } from '../../core/errors/failure.ts';
@@ -80,7 +80,7 @@ export class ReadyWaiters {
     for (const waiter of this.#waiters) waiter.resolve();
   }
 
-  /** Called when an attempt has failed. Rejects the callers that wait for only one attempt. */
+  /** Runs when an attempt has failed. Rejects the callers that wait for only one attempt. */
   rejectUnlessWaitForReady(error: RpcError): void {
     for (const waiter of this.#waiters) if (!waiter.waitForReady) waiter.reject(error);
   }

@@ -2,7 +2,7 @@
  * Keeps the addresses of a channel up to date. It calls the channel's resolver when the channel connects and
  * when a connection was lost, one call at a time and at most one every `resolveMinMs`. It also takes the
  * lists that the resolver pushes. After a failure the known addresses stay in use; while the channel is
- * connected or a caller waits, the resolver is called again after growing pauses. Owned by a channel.
+ * connected or a caller waits, the resolver is called again after growing pauses. A channel owns this object.
  */
 
 import { clockMs } from '../../clock.ts';
@@ -35,7 +35,7 @@ export interface ResolutionOwner {
 
 export class Resolution {
   state: 'idle' | 'connecting' | 'failing' = 'idle';
-  /** Why the last attempt failed. */
+  /** The reason why the last attempt failed. */
   error: RpcError | undefined;
   /** True when the last attempt has failed, so that the known addresses come from an earlier attempt. */
   stale = false;

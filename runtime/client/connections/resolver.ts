@@ -1,6 +1,6 @@
 /**
  * The interface of a source of addresses. The source is DNS (resolvers/), or one of the application, such as
- * etcd, Consul or a file. Called by resolution.ts, in the root context of its thread.
+ * etcd, Consul or a file. resolution.ts calls these functions in the root context of its thread.
  */
 import type { ServerAddress } from './servers.ts';
 
@@ -8,7 +8,7 @@ import type { ServerAddress } from './servers.ts';
 export interface Resolver {
   /**
    * Returns the addresses. Each is `host:port`, `[ipv6]:port` or `unix:/path`, or an object with such an
-   * address and its weight. Only `pick-first` depends on their order. Called when the channel connects, and
+   * address and its weight. Only `pick-first` depends on their order. Runs when the channel connects, and
    * again when a connection was lost. A rejection or an empty list counts as a failed attempt to connect.
    * Addresses that are already known then stay in use, marked as stale. `signal` is aborted when the answer
    * takes too long.

@@ -1,6 +1,6 @@
 /**
- * Retries a failed call with growing pauses, within one deadline, as long as the retry budget allows it. Used
- * by repeat.ts for calls with this option.
+ * Retries a failed call with growing pauses, within one deadline, as long as the retry budget allows it.
+ * repeat.ts uses this file for calls with this option.
  */
 
 import { countRetry } from '../../boundary/contexts.ts';

@@ -1,6 +1,7 @@
 /**
  * One server of a channel with its connections. A server whose worker threads share an address has several
- * connections (option `connectionsPerAddress`). Created by the connections of a channel for each list.
+ * connections (option `connectionsPerAddress`). The connections of a channel create this object for each
+ * list.
  */
 import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { RpcError } from '../../core/errors/rpc-error.ts';
@@ -11,10 +12,12 @@ import type { Server } from './servers.ts';
 /** The current state of one address of a channel. */
 export interface AddressSummary {
   readonly address: string;
-  /** Its share of the calls, relative to the weights of the other addresses. Default 1. */
+  /**
+   * The share of the calls that the address gets, relative to the weights of the other addresses. Default 1.
+   */
   readonly weight: number;
   readonly zone: string | undefined;
-  /** Its other addresses, as the list or the resolver gave them. */
+  /** The server's other addresses, as the list or the resolver gave them. */
   readonly doors: readonly string[] | undefined;
   /** The address that the connection uses; undefined without a connection, and without `doors`. */
   readonly door: string | undefined;
@@ -28,7 +31,7 @@ export interface AddressSummary {
    * The state of the connection, or with several connections the best of their states. `ejected` means that
    * the address is connected but not used for a while because of bad answers. With a health check, an address
    * stays `connecting` until its health service has answered for the first time, as in gRPC. `unhealthy`
-   * means that it is connected but its health service does not report SERVING.
+   * means that the address is connected but its health service does not report SERVING.
    */
   readonly state: EndpointState | 'unhealthy';
   /** The reason why the last attempt to connect failed; undefined after a success. */
@@ -45,7 +48,7 @@ export interface ServerGroup {
 
 type Serves = (link: ClientLink) => boolean | undefined;
 
-/** The state of connected endpoints, by what their health checks say. */
+/** The state of connected endpoints, according to their health checks. */
 function checkedState(endpoints: readonly Endpoint[], serves: Serves): AddressSummary['state'] {
   const answers = endpoints.map(({ link }) => link !== undefined && serves(link));
   if (answers.includes(true)) return 'ready';
@@ -73,7 +76,7 @@ export function summaryOf(
 
 /**
  * Returns a group for each server, with `each` endpoints. Endpoints of the same address in `known` are used
- * first and are removed from `known`; `make` creates the missing ones.
+ * first and are removed from `known`; `make` creates the missing endpoints.
  */
 export function grouped(
   servers: readonly Server[],

@@ -1,7 +1,7 @@
 /**
  * The servers of a channel: their addresses with weight, zone and attributes, and the checks of these. The
- * addresses come from a list or a resolver. Used when a channel is created, and for each answer of a
- * resolver.
+ * addresses come from a list or a resolver. This file is used when a channel is created, and for each answer
+ * of a resolver.
  */
 import { disown } from '../../codec/disown.ts';
 import { formatAddress, parseAddress } from '../../control/socket/address.ts';
@@ -26,7 +26,7 @@ export interface ServerAddress {
    * once, by `address`. At most 8.
    */
   readonly doors?: readonly string[] | undefined;
-  /** Whatever else is known about the server. Shown in `channel.addresses`. */
+  /** Whatever else is known about the server. `channel.addresses` shows these values. */
   readonly attributes?: Readonly<Record<string, string>> | undefined;
 }
 

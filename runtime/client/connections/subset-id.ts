@@ -1,6 +1,6 @@
 /**
- * The options of the subset of servers that a channel uses, their checks, and the id of this client. Used by
- * the connections of a channel.
+ * The options of the subset of servers that a channel uses, their checks, and the id of this client. The
+ * connections of a channel use this file.
  */
 import { randomUUID } from 'node:crypto';
 import type { OptionRules } from '../../core/options.ts';

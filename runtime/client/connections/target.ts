@@ -1,6 +1,6 @@
 /**
  * Determines where a channel finds its servers. The first argument of createChannel is a list, a name in DNS,
- * or a resolver of the application. Used when a channel is created.
+ * or a resolver of the application. This file is used when a channel is created.
  */
 import { Resolver as DnsResolver } from 'node:dns';
 import { isIP } from 'node:net';
@@ -14,7 +14,7 @@ import { checkedServers, type Server, type ServerAddress } from './servers.ts';
 export interface Target {
   /** Text for errors and logs. */
   readonly name: string;
-  /** The host name that the user has given. Set when the addresses themselves have no host name. */
+  /** The host name that the user has given. It is set when the addresses themselves have no host name. */
   readonly host?: string;
   readonly servers?: readonly Server[];
   readonly resolver?: Resolver;

@@ -3,8 +3,8 @@
  * process that opens a thousand channels, or loses the server of a thousand channels, would otherwise begin a
  * thousand handshakes at once. The process would be too busy to answer any of them in time, the server would
  * evict the slow handshakes (control/handshake/handshake-limiter.ts), and all of them would start again. Each
- * address has its own limit, so that an address that does not answer does not block others. Used by
- * endpoints, on their JS thread.
+ * address has its own limit, so that an address that does not answer does not block others. Endpoints use
+ * this file on their JS thread.
  */
 import { connectingMax } from './limits.ts';
 
@@ -36,7 +36,7 @@ export class Turns {
     return undefined;
   }
 
-  /** Called when an attempt has ended. */
+  /** Runs when an attempt has ended. */
   leave(address: string, connected: boolean): void {
     const queue = this.#queues.get(address);
     if (queue === undefined) return;

@@ -1,8 +1,8 @@
 /**
  * Sends calls and streams of a channel over its connections. It sends them at once when there is room,
  * otherwise from a queue, in order. Streams have a separate queue, so that calls and streams do not block
- * each other. Calls whose request finds no memory also have a separate queue. Owned by a channel and passed
- * to its connections, on the JS thread of the channel.
+ * each other. Calls whose request finds no memory also have a separate queue. A channel owns this object and
+ * passes it to its connections, on the JS thread of the channel.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -35,7 +35,7 @@ export interface QueueOwner {
   readonly failing: boolean;
   /** Returns the error for calls that do not wait for another attempt. */
   unconnected(path: string): Error;
-  /** Called when a stream begins. */
+  /** Runs when a stream begins. */
   wake(): void;
 }
 
@@ -63,7 +63,7 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     this.#owner = owner;
   }
 
-  /** Sets the connections that calls use. Called before the first call. */
+  /** Sets the connections that calls use. Runs before the first call. */
   set connections(connections: Connections) {
     this.#connections = connections;
   }
@@ -74,8 +74,8 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
   }
 
   /**
-   * The streams of a connection with a free slot or, when no connection has one, of any connection. Undefined
-   * when the channel is not connected.
+   * The streams of a connection with a free slot or, when no connection has one, of any connection. They are
+   * undefined when the channel is not connected.
    */
   get openStreams(): ClientStreams | undefined {
     const { current, ready } = this.#connections;
@@ -131,26 +131,26 @@ export class ChannelQueue implements CallQueue, StreamHost, ResourceWaiter {
     if (!this.#pumpsLater) this.pump();
   }
 
-  /** Called when a send slot is free or the batch has ended. */
+  /** Runs when a send slot is free or the batch has ended. */
   retry(): boolean {
     this.#pumpsLater = false;
     this.pump();
     return false;
   }
 
-  /** Called when a connection is ready. */
+  /** Runs when a connection is ready. */
   onConnected(): void {
     this.pump();
     this.#short.retryAll();
   }
 
-  /** Called when an attempt to connect has failed. */
+  /** Runs when an attempt to connect has failed. */
   onUnconnected(): void {
     this.waiting.failUnlessWaitForReady((path) => this.#owner.unconnected(path));
     this.streams.failUnlessWaitForReady((path) => this.#owner.unconnected(path));
   }
 
-  /** Called when the channel has been closed. */
+  /** Runs when the channel has been closed. */
   failAll(reason: string): void {
     const errorFor = (path: string): Error => unavailable(`${path}: ${reason}`);
     this.waiting.failAll(errorFor);

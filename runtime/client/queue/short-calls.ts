@@ -1,7 +1,7 @@
 /**
  * Unary calls of a channel that wait for memory: the arena has no room for the copy of their requests, or a
  * large buffer is being registered. They wait for a limited time, and separately from other calls, because
- * small calls need no memory. Owned by the queue of a channel, on its JS thread.
+ * small calls need no memory. The queue of a channel owns this object and uses it on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -97,7 +97,7 @@ export class ShortCalls {
     return true;
   }
 
-  /** Tries all calls again. Called when there is a new connection, because its context may have room. */
+  /** Tries all calls again. Runs when there is a new connection, because its context may have room. */
   retryAll(): void {
     this.#calls.retryAll();
   }

@@ -1,7 +1,7 @@
 /**
  * A queue of calls or streams that wait to be sent. An entry is sent when it is the head. A cancelled entry
- * leaves the queue from any position. The owner checks `size` before it adds an entry. Used by the queue of a
- * channel, on its JS thread.
+ * leaves the queue from any position. The owner checks `size` before it adds an entry. The queue of a channel
+ * uses this file on its JS thread.
  */
 import { requestFault } from '../../core/errors/failure.ts';
 import type { Lengths } from '../../core/lengths.ts';
@@ -24,14 +24,14 @@ export abstract class Waiter {
   /** Returns the current lengths of the request's buffers. */
   abstract measure(): Lengths | undefined;
   /**
-   * Called when the entry has been added to a queue. `onLeaving` is called when it has left the queue for any
+   * Runs when the entry has been added to a queue. `onLeaving` is called when it has left the queue for any
    * reason.
    */
   abstract onWaiting(): void;
   abstract onLeaving(): void;
-  /** Called when the entry has left the queue with an error. */
+  /** Runs when the entry has left the queue with an error. */
   abstract fail(error: Error): void;
-  /** Called when the entry was refused without being queued. */
+  /** Runs when the entry was refused without being queued. */
   abstract refuse(makeError: () => Error): void;
 }
 
@@ -143,7 +143,7 @@ export class WaitQueue<Entry extends Waiter> {
     this.#failThose(() => true, errorFor);
   }
 
-  /** Does the same for entries that stop waiting after a failed attempt to connect. */
+  /** Does the same as `failAll`, for entries that stop waiting after a failed attempt to connect. */
   failUnlessWaitForReady(errorFor: (path: string) => Error): void {
     this.#failThose((entry) => !entry.waitForReady, errorFor);
   }

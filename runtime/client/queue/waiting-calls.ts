@@ -1,7 +1,8 @@
 /**
  * Unary calls of a channel that wait for a connection, a call slot or a send slot. A call leaves the queue
  * when it is the head and can be sent, when its deadline passes, or when it is cancelled. The file
- * boundary/time/deadlines.ts explains what a *turn* is. Owned by the queue of a channel, on its JS thread.
+ * boundary/time/deadlines.ts explains what a *turn* is. The queue of a channel owns this object and uses it
+ * on its JS thread.
  */
 
 import { deadlines } from '../../boundary/time/deadlines.ts';
@@ -93,7 +94,7 @@ export class WaitingCall extends Waiter implements Unsent, CallPlace {
 }
 
 export class WaitingCalls extends WaitQueue<WaitingCall> implements DeadlinesOwner, TurnListener {
-  /** Returns why the calls wait, or an empty text. The text becomes part of their errors. */
+  /** Returns the reason why the calls wait, or an empty text. The text becomes part of their errors. */
   readonly why: () => string;
   /** The error that is the reason for the wait. */
   readonly cause: () => Error | undefined;

@@ -1,7 +1,7 @@
 /**
  * Streams of a channel that are not open yet, because a connection, a stream slot or a send slot is missing.
- * A stream watches its deadline and signal itself, and reports when it is cancelled. Owned by the queue of a
- * channel, on its JS thread.
+ * A stream watches its deadline and signal itself, and reports when it is cancelled. The queue of a channel
+ * owns this object and uses it on its JS thread.
  */
 import type { Lengths } from '../../core/lengths.ts';
 import type { ClientStream } from '../stream/client-stream.ts';
@@ -59,7 +59,7 @@ export class WaitingStreams extends WaitQueue<WaitingStream> {
     return new WaitingStream(stream, this.#places);
   }
 
-  /** Called when the stream was cancelled. */
+  /** Runs when the stream was cancelled. */
   forget(stream: ClientStream): void {
     const place = this.#places.get(stream);
     if (place !== undefined) this.remove(place);

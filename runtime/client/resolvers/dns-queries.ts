@@ -1,6 +1,6 @@
 /**
  * Queries to DNS servers, whose answers have a time to live (TTL). The system's own lookup (getaddrinfo) uses
- * the hosts file and search domains but returns no TTL. Used by dns.ts and srv.ts.
+ * the hosts file and search domains but returns no TTL. dns.ts and srv.ts use this file.
  */
 import { NODATA, NOTFOUND, type SrvRecord } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
@@ -10,7 +10,7 @@ import { dnsTimeoutMs, dnsTries } from '../connections/limits.ts';
 
 export interface Found {
   readonly addresses: readonly string[];
-  /** How long the answer is valid; Infinity when the answer has no TTL. */
+  /** The time for which the answer is valid; Infinity when the answer has no TTL. */
   readonly ttlMs: number;
 }
 

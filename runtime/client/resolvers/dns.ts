@@ -1,7 +1,7 @@
 /**
  * The targets `dns:///host:port` and `dns://SERVER/host:port`, which stand for all addresses of a name. The
  * first form asks the system, which uses the hosts file and search domains, and asks DNS only for the TTL of
- * the answer. The second form asks only the DNS server SERVER. Used when a channel is created.
+ * the answer. The second form asks only the DNS server SERVER. This file is used when a channel is created.
  */
 import { lookup } from 'node:dns/promises';
 import { formatAddress } from '../../control/socket/address.ts';

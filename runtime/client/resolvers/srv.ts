@@ -1,7 +1,7 @@
 /**
  * The targets `srv:///_service._proto.name` and `srv://SERVER/_service._proto.name`, which stand for the
- * servers of the SRV records of that name (RFC 2782), with their ports and weights. Used when a channel is
- * created.
+ * servers of the SRV records of that name (RFC 2782), with their ports and weights. This file is used when a
+ * channel is created.
  */
 import type { SrvRecord } from 'node:dns';
 import { formatAddress } from '../../control/socket/address.ts';

@@ -1,6 +1,6 @@
 /**
  * A resolver whose answers are valid for a limited time. When that time is over, the channel resolves again.
- * The timer does not keep the process alive. Used for DNS.
+ * The timer does not keep the process alive. This file is used for DNS.
  */
 import { inRoot } from '../../core/scopes.ts';
 import { dnsRefreshMs } from '../connections/limits.ts';
@@ -9,7 +9,7 @@ import type { ServerAddress } from '../connections/servers.ts';
 
 export interface Timed {
   readonly servers: readonly ServerAddress[];
-  /** How long the answer is valid; Infinity when the source gives no time. */
+  /** The time for which the answer is valid; Infinity when the source gives no time. */
   readonly ttlMs: number;
 }
 

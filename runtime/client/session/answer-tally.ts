@@ -18,8 +18,8 @@ export class AnswerTally {
   /** Number of consecutive errors at which `onConsecutiveErrors` is called. With 0 it is never called. */
   consecutiveErrorsMax = 0;
   /**
-   * Called with the event of each answer before the answer is read, for the load reports in trailers.
-   * Undefined when the policy takes none.
+   * Receives the event of each answer before the answer is read, for the load reports in trailers. It is
+   * undefined when the policy takes no reports.
    */
   onAnswer: ((at: number) => void) | undefined;
   readonly #onConsecutiveErrors: () => void;

@@ -1,7 +1,8 @@
 /**
  * The deadlines of a session's calls. Each table entry has its deadline as a number, and one timer runs for
  * the earliest deadline. A call that ends in time therefore costs only a store. The file
- * boundary/time/deadlines.ts explains what a *turn* is. Owned by a ClientSession, on its JS thread.
+ * boundary/time/deadlines.ts explains what a *turn* is. A ClientSession owns this object and uses it on its
+ * JS thread.
  */
 import { deadlines } from '../../boundary/time/deadlines.ts';
 import { type DeadlinesOwner, EarliestDeadline } from '../../boundary/time/earliest-deadline.ts';
@@ -34,7 +35,7 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
     this.#earliest.add(deadlineMs);
   }
 
-  /** Called when the session has ended. */
+  /** Runs when the session has ended. */
   stop(): void {
     this.#earliest.stop();
   }
@@ -61,7 +62,7 @@ export class CallDeadlines implements DeadlinesOwner, TurnListener {
     }
   }
 
-  /** Called for the entry's first deadline of this turn. */
+  /** Runs for the entry's first deadline of this turn. */
   #note(row: CallRow, turn: number): void {
     if (this.#lastTurn !== turn) {
       this.#lastTurn = turn;

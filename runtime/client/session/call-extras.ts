@@ -1,7 +1,7 @@
 /**
  * The optional parts of a call: signals, metadata, a buffer for the response, callbacks for header and
- * trailer. Created only for calls that use one of these parts. The object itself listens to the signals, so
- * that no closure is needed.
+ * trailer. A session creates this object only for calls that use one of these parts. The object itself
+ * listens to the signals, so that no closure is needed.
  */
 
 import { type Abortable, listen, unlisten } from '../../core/abort-listeners.ts';
@@ -16,7 +16,7 @@ import { Reason } from '../../native/native.ts';
 
 /** The current owner of a call: a queue or a session. */
 export interface CallPlace {
-  /** Called when a signal of the call was aborted. `reason` is Reason.cancelled or Reason.deadline. */
+  /** Runs when a signal of the call was aborted. `reason` is Reason.cancelled or Reason.deadline. */
   cancelCall(token: number, reason: number): void;
 }
 
@@ -52,8 +52,8 @@ export class CallExtras implements Abortable, LateListener {
   /** True when the call has already been sent again because no handler had seen it. */
   retried = false;
   /**
-   * The caller's async context, in which the callbacks run. Undefined when the call has no callbacks or only
-   * callbacks of this package.
+   * The caller's async context, in which the callbacks run. It is undefined when the call has no callbacks or
+   * only callbacks of this package.
    */
   readonly #scope: Scope | undefined;
   #place: CallPlace | undefined;
@@ -164,7 +164,7 @@ export class CallExtras implements Abortable, LateListener {
     this.#look();
   }
 
-  /** Called when the call has settled. */
+  /** Runs when the call has settled. */
   unwatch(): void {
     if (this.#place === undefined) return;
     this.#place = undefined;

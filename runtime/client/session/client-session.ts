@@ -1,7 +1,7 @@
 /**
  * The client's side of a session: the table of calls in flight. Each call has an entry, whose index is its
  * call slot. Entries are reused, so the only object created for a call is its promise. `start` fills an
- * entry, and one SETTLED or FAILED event empties it. Owned by a channel, on its JS thread.
+ * entry, and one SETTLED or FAILED event empties it. A channel owns this object and uses it on its JS thread.
  */
 import type { FabricContext } from '../../boundary/fabric-context.ts';
 import { Incoming } from '../../boundary/incoming/incoming.ts';
@@ -338,7 +338,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (last && result !== noSlot) queueMicrotask(() => this.#listener.onCallDone());
   }
 
-  /** Called before the entry is emptied. */
+  /** Runs before the entry is emptied. */
   #unsent({ method, request, resolve, extras, givenUp, deadlineMs }: CallRow): Unsent | undefined {
     // A call that was cancelled in the meantime fails for its own reason.
     if (givenUp || method === undefined || resolve === undefined) return undefined;
@@ -363,7 +363,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     --this.inFlight;
   }
 
-  /** Returns which memory a cancelled call was waiting for, or ''. Called before its entry is emptied. */
+  /** Returns which memory a cancelled call was waiting for, or ''. Runs before its entry is emptied. */
   #whyShort({ givenUp, awaitedBytes }: CallRow): string {
     return givenUp && awaitedBytes !== 0 ? this.#context.shortage.why(awaitedBytes) : '';
   }

@@ -3,7 +3,8 @@
  * the sideband connection. When the server has ended the session, the reason is in its message. However, this
  * side often notices first that the queue pair has ended, and the queue pair gives no reason. Therefore the
  * calls do not fail before the sideband connection has ended, too, which takes milliseconds. When this side
- * has ended the session, the calls fail at once. Owned by a client session, on its JS thread.
+ * has ended the session, the calls fail at once. A client session owns this object and uses it on its JS
+ * thread.
  */
 
 import { warnOfFault } from '../../core/warnings.ts';
@@ -15,8 +16,8 @@ export class LastWords {
   own: string | undefined;
   #said: string | undefined;
   /**
-   * True while the server's reason is awaited, and false when it is known or cannot come. Undefined before
-   * the end of the session.
+   * True while the server's reason is awaited, and false when it is known or cannot come. It is undefined
+   * before the end of the session.
    */
   #waiting: boolean | undefined;
   readonly #native: Pick<NativeContext, 'sessionInfo' | 'sessionError'>;
@@ -67,7 +68,7 @@ export class LastWords {
 
   /**
    * Calls a function and reports its error, as FabricContext does with events. An error of this library in
-   * one function must not affect the others.
+   * one function must not affect the other functions.
    */
   #run(then: () => void): void {
     try {

@@ -7,25 +7,25 @@
 export interface ClientSessionListener {
   onCallDone(): void;
   /**
-   * Called once when the session is broken and takes no more calls. It is called before any caller is
-   * notified, because callers may begin another call at once. `onSessionDown` follows.
+   * Runs once when the session is broken and takes no more calls. It is called before any caller is notified,
+   * because callers may begin another call at once. `onSessionDown` follows.
    */
   onSessionLost(): void;
   onSessionDown(reason: string): void;
   /**
-   * Called when the session is lost. The returned promise resolves soon with the server's reason. Returns
+   * Runs when the session is lost. The returned promise resolves soon with the server's reason. Returns
    * undefined when no reason can come from the server.
    */
   lastWords(): Promise<string | undefined> | undefined;
-  /** Called when `consecutiveErrorsMax` consecutive errors have been received. */
+  /** Runs when `consecutiveErrorsMax` consecutive errors have been received. */
   onConsecutiveErrors(): void;
   /**
-   * Called when calls end at their deadlines and nothing comes from the server. It may be called again and
+   * Runs when calls end at their deadlines and nothing comes from the server. It may be called again and
    * again.
    */
   onSilence(): void;
   /**
-   * Called when the server takes no more calls on this session while earlier calls are in flight. It may be
+   * Runs when the server takes no more calls on this session while earlier calls are in flight. It may be
    * called more than once.
    */
   onRejected(): void;

@@ -1,7 +1,7 @@
 /**
  * Notices when a server does not answer the calls of a connection. Possible causes are slow handlers, a proxy
- * that has lost the server, and a server that is stopped. Updated by the calls of a session, on its JS
- * thread.
+ * that has lost the server, and a server that is stopped. The calls of a session update this object on the
+ * session's JS thread.
  */
 import { clockMs } from '../../clock.ts';
 
@@ -21,7 +21,7 @@ export class Silence {
     this.#onSilence = onSilence;
   }
 
-  /** Called when a call has ended at its deadline. */
+  /** Runs when a call has ended at its deadline. */
   deadline(): void {
     const nowMs = clockMs();
     // The silence begins at the first deadline, not at the last answer. This thread may have been busy, or
@@ -30,7 +30,7 @@ export class Silence {
     if (this.calls >= silentCalls && nowMs - this.#sinceMs >= this.limitMs) this.#onSilence();
   }
 
-  /** Called when the server has answered or released a call, or has answered a ping. */
+  /** Runs when the server has answered or released a call, or has answered a ping. */
   heard(): void {
     this.calls = 0;
   }

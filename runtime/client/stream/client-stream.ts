@@ -1,6 +1,6 @@
 /**
  * A stream on the client. It takes requests from an iterable and passes responses to an async iterator. It
- * ends when none of its frames is in flight any more (ending.ts). A channel creates it, on its JS thread.
+ * ends when none of its frames is in flight any more (ending.ts). A channel creates it on the JS thread.
  */
 import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
 import type { DeadlineOwner } from '../../boundary/time/timer-wheel.ts';
@@ -27,9 +27,9 @@ import type { OpenStream } from './stream-row.ts';
 export interface StreamHost {
   /** Calls `stream.open()` as soon as a connection has room, or refuses the stream. */
   startStream(stream: ClientStream): void;
-  /** Called when the stream was cancelled before it was opened. */
+  /** Runs when the stream was cancelled before it was opened. */
   forgetStream(stream: ClientStream): void;
-  /** False for streams of the channel itself, which outlier detection and load reports leave out. */
+  /** It is false for streams of the channel itself, which outlier detection and load reports leave out. */
   readonly tallied?: false;
 }
 
@@ -274,7 +274,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     else this.giveUp(Reason.deadline, undefined);
   }
 
-  /** Called when the application has left the loop over the responses. */
+  /** Runs when the application has left the loop over the responses. */
   onLeft(): Promise<void> | undefined {
     if (this.#state === 'new') this.#state = 'over';
     this.giveUp(Reason.cancelled, undefined);
@@ -313,7 +313,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     }
   }
 
-  /** Called when the session is gone. The session's calls fail by themselves, so nothing is cancelled. */
+  /** Runs when the session is gone. The session's calls fail by themselves, so nothing is cancelled. */
   #lose(error: unknown): void {
     this.#outcome.reason = Reason.sessionLost;
     this.#outcome.error ??= error;
@@ -352,7 +352,7 @@ export class ClientStream implements OpenStream, ReaderOwner, CallPlace, Deadlin
     return this.pushes + this.pulls === 0 ? 'nothing' : 'parts';
   }
 
-  /** Called when the OPEN or a part of the stream has ended. */
+  /** Runs when the OPEN or a part of the stream has ended. */
   #checkOver(): void {
     switch (nextStep(this.#state, this.#outstanding)) {
       case 'end':

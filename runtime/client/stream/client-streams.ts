@@ -1,7 +1,7 @@
 /**
  * The streams of one client session: the table of the call slots that follow the slots of unary calls. Each
  * stream always has one slot for its OPEN and one slot for a part in each direction. The remaining slots are
- * for streams that need more. Owned by a connection of a channel, on its JS thread.
+ * for streams that need more. A connection of a channel owns this object and uses it on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';
@@ -25,18 +25,18 @@ export interface ClientStreamsListener {
   /** The property `unserved` of ClientSession. */
   readonly unserved: boolean;
   /**
-   * Called when a stream is about to be opened. `onStreamUnopened` follows when the stream was not opened
-   * after all.
+   * Runs when a stream is about to be opened. `onStreamUnopened` follows when the stream was not opened after
+   * all.
    */
   onStreamOpening(): void;
   onStreamUnopened(): void;
-  /** Called with the event of the answer when the server has ended a stream that was not cancelled. */
+  /** Receives the event of the answer when the server has ended a stream that was not cancelled. */
   onStreamAnswer(status: number, at: number): void;
-  /** Called when a stream has ended. Another stream may be opened then, and send slots may be free. */
+  /** Runs when a stream has ended. Another stream may be opened then, and send slots may be free. */
   onStreamDone(): void;
-  /** Called when the session was lost. */
+  /** Runs when the session was lost. */
   lost(): void;
-  /** Called when the server accepts no more calls on this session. */
+  /** Runs when the server accepts no more calls on this session. */
   onRejected(): void;
 }
 
@@ -266,12 +266,12 @@ export class ClientStreams implements PartEvents {
     }
   }
 
-  /** Called when the server's response ends a stream. */
+  /** Runs when the server's response ends a stream. */
   onAnswer(status: number, at: number): void {
     this.#listener.onStreamAnswer(status, at);
   }
 
-  /** Called when a server that is shutting down has rejected a stream. */
+  /** Runs when a server that is shutting down has rejected a stream. */
   onRejected(): void {
     this.#listener.onRejected();
   }

@@ -1,6 +1,6 @@
 /**
  * Creates the stream of a client's call. It checks the options, and returns a promise or an async iterable,
- * depending on the kind of the method. Used by a channel.
+ * depending on the kind of the method. A channel uses this file.
  */
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';

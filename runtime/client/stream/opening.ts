@@ -1,6 +1,6 @@
 /**
  * The first frame of a stream. If the stream has a single request that fits, the frame contains this request,
- * so that the handler begins one round trip earlier. Used by client streams.
+ * so that the handler begins one round trip earlier. Client streams use this file.
  */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
@@ -14,9 +14,9 @@ import { type ClientStreams, notNow } from './client-streams.ts';
 import type { StreamRow } from './stream-row.ts';
 
 /**
- * The result of opening a stream. `whole`: the frame contains the request. `begun`: requests follow. `not
- * now`: the frame could not be sent yet. An RpcError: the frame cannot be sent at all, and the caller gets
- * this error.
+ * The result of opening a stream. `whole` means that the frame contains the request, and `begun` that
+ * requests follow. With `not now` the frame could not be sent yet. With an RpcError the frame cannot be sent
+ * at all, and the caller gets this error.
  */
 export type Opening = 'whole' | 'begun' | 'not now' | RpcError;
 

@@ -1,6 +1,6 @@
 /**
  * Collects the outcome of a client's stream: the reason of a cancellation, and the server's status, header
- * and trailer. Owned by a ClientStream.
+ * and trailer. A ClientStream owns this object.
  */
 
 import { failure, responseFault } from '../../core/errors/failure.ts';

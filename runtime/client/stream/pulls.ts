@@ -1,7 +1,7 @@
 /**
  * Flow control of responses: the PULLs (requests for a part) of one stream. The window limits the sum of
  * PULLs in flight and unread parts. It grows when parts arrive, and shrinks when large messages leave less
- * room. Owned by a ClientStream.
+ * room. A ClientStream owns this object.
  */
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
 import { streamBytes, streamParts } from '../../limits.ts';
@@ -36,7 +36,7 @@ export class Pulls {
   }
 
   /**
-   * Called when a part has arrived. `bytes` is the size of the part's large message, or 0. `short` says that
+   * Runs when a part has arrived. `bytes` is the size of the part's large message, or 0. `short` says that
    * the part came without its message, because the server provides memory for the message only when the
    * application waits for it. The part is therefore requested again only when the application waits.
    */

@@ -2,7 +2,7 @@
  * Flow control of requests: the PUSHes (parts with requests) of one stream. The window limits the unanswered
  * PUSHes. When memory is short, a message is sent only when the server's reader waits for it. To learn this,
  * the client sends an empty part, which the server answers when its reader waits. Streams that are not read
- * therefore hold only a small share of the arena. Owned by the Requests of a client stream.
+ * therefore hold only a small share of the arena. The Requests of a client stream own this object.
  */
 
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
@@ -52,7 +52,7 @@ export class Pushes {
     return empty === 0 ? skipped : empty;
   }
 
-  /** Called when a PUSH has been answered. */
+  /** Runs when a PUSH has been answered. */
   answered(): void {
     if (!this.#asked || this.#stream.pushes > 0) return;
     this.#asked = false;

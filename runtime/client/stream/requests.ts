@@ -1,6 +1,7 @@
 /**
  * The outgoing requests of a stream. It reads them from the application's iterable, writes them into parts,
- * and sends as many parts as the window allows. Created by a client stream when the stream is opened.
+ * and sends as many parts as the window allows. A client stream creates this object when the stream is
+ * opened.
  */
 import { keepStack } from '../../core/errors/failing.ts';
 import { requestFault } from '../../core/errors/failure.ts';
@@ -40,13 +41,13 @@ export class Requests implements PartPort, ProducerOwner {
     this.#producer.start(requestStream ? request : [request], `${path}: the requests`);
   }
 
-  /** Called when the server's application has read a part. */
+  /** Runs when the server's application has read a part. */
   onAnswer(): void {
     this.#pushes.answered();
     this.#writer.onCredit();
   }
 
-  /** Called when a slot or memory for a part may be available. */
+  /** Runs when a slot or memory for a part may be available. */
   onCredit(): void {
     this.#writer.onCredit();
   }

@@ -1,6 +1,6 @@
 /**
  * The incoming responses of a stream. It requests as many parts as the window allows, decodes them, and
- * passes the responses to the reader. Created by a client stream when the stream is opened.
+ * passes the responses to the reader. A client stream creates this object when the stream is opened.
  */
 import { responseFault } from '../../core/errors/failure.ts';
 import { Ev, Reason } from '../../native/native.ts';

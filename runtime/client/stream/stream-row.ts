@@ -19,9 +19,9 @@ export interface StreamRow {
   pushes: number;
   pulls: number;
   pushedBytes: number;
-  /** Called when a slot or memory may be available again. */
+  /** Runs when a slot or memory may be available again. */
   retry(): void;
-  /** Called when the server has answered the OPEN. `at` is the position of the event. */
+  /** Runs when the server has answered the OPEN. `at` is the position of the event. */
   onOpenSettled(at: number): void;
   onPushSettled(at: number): void;
   onPullSettled(at: number, sequence: number): void;

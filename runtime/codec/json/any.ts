@@ -1,6 +1,6 @@
 /**
  * Converts Any to JSON and back. The fields of the contained message stand beside `@type`, or its special
- * form stands in `value`. Called by well-known.ts.
+ * form stands in `value`. well-known.ts calls these functions.
  */
 import { CodecError, mismatch } from '../error.ts';
 import type { AnyInit } from '../google/protobuf/any.rdma.ts';

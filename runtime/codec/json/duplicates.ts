@@ -1,6 +1,6 @@
 /**
- * Finds duplicate members of JSON objects. JSON.parse silently takes the last one, but protobuf's JSON
- * mapping requires an error. Called by index.ts with text that JSON.parse has accepted.
+ * Finds duplicate members of JSON objects. JSON.parse silently takes the last of them, but protobuf's JSON
+ * mapping requires an error. index.ts calls these functions with text that JSON.parse has accepted.
  */
 
 const quote = 34;

@@ -1,7 +1,7 @@
 /**
  * Extensions in JSON are members called `[full.name]` of the extended message. Only extensions in the
- * registry are converted. Their values come from the message's unknown fields. Called by write.ts and
- * read.ts.
+ * registry are converted. Their values come from the message's unknown fields. write.ts and read.ts call
+ * these functions.
  */
 import { CodecError } from '../error.ts';
 import { type AnyExtension, codecOf, type Extendable, fieldNumbers } from '../extension.ts';

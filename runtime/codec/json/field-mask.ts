@@ -1,4 +1,4 @@
-/** FieldMask as a single string of camelCase paths. Called by well-known.ts. */
+/** FieldMask as a single string of camelCase paths. well-known.ts calls these functions. */
 import { CodecError, mismatch } from '../error.ts';
 import type { FieldMask } from '../google/protobuf/field_mask.rdma.ts';
 

@@ -1,4 +1,4 @@
-/** JSON objects with arbitrary keys. Called by write.ts and read.ts. */
+/** JSON objects with arbitrary keys. write.ts and read.ts call these functions. */
 import { mismatch } from '../error.ts';
 import type { JsonObject, JsonValue } from '../wkt/struct.ts';
 

@@ -7,7 +7,7 @@ export interface JsonWriteOptions {
    * maps. Default false.
    */
   readonly alwaysEmitImplicit?: boolean;
-  /** Uses the names of the .proto instead of lowerCamelCase ones. Default false. */
+  /** Uses the names of the .proto instead of lowerCamelCase names. Default false. */
   readonly useProtoFieldName?: boolean;
   /** Writes enum values as numbers instead of names. Default false. */
   readonly enumAsNumber?: boolean;

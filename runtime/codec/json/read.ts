@@ -22,7 +22,7 @@ function namesOf(type: MessageType<object>): ReadonlyMap<string, Field> {
   let byName = names.get(type);
   if (byName === undefined) {
     const fields = fieldsOf(type);
-    // If the JSON name of one field equals the .proto name of another, the JSON name wins.
+    // If the JSON name of one field equals the .proto name of another field, the JSON name wins.
     byName = new Map([
       ...fields.map((field) => [field.name, field] as const),
       ...fields.map((field) => [field.jsonName, field] as const),

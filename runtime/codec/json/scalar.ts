@@ -1,6 +1,6 @@
 /**
- * Converts scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. Called by
- * write.ts, read.ts and the well-known types.
+ * Converts scalars, enums and map keys to JSON and back, by the rules of protobuf's JSON mapping. write.ts,
+ * read.ts and the well-known types call these functions.
  */
 import { mismatch } from '../error.ts';
 import { checkFloat, shortFloat } from '../float.ts';

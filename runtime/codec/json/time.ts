@@ -1,4 +1,6 @@
-/** Timestamp and Duration as text: RFC 3339, and seconds followed by `s`. Called by well-known.ts. */
+/**
+ * Timestamp and Duration as text: RFC 3339, and seconds followed by `s`. well-known.ts calls these functions.
+ */
 import { CodecError, mismatch } from '../error.ts';
 import type { Duration } from '../google/protobuf/duration.rdma.ts';
 import type { Timestamp } from '../google/protobuf/timestamp.rdma.ts';

@@ -1,5 +1,5 @@
 /**
- * Converts the well-known types that have a special form in JSON. Called by write.ts and read.ts.
+ * Converts the well-known types that have a special form in JSON. write.ts and read.ts call these functions.
  */
 import { mismatch } from '../error.ts';
 import type { Scalar } from '../types.ts';

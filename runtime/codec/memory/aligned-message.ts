@@ -138,7 +138,7 @@ export class AlignedMessage {
     this.moveTo(source, at);
   }
 
-  /** Returns a copy of positions [start, end) in memory of its own, whichever segments they are in. */
+  /** Returns a copy of positions [start, end) in new memory. The positions may be in several segments. */
   copy(source: SegmentReader, start: number, end: number): Uint8Array {
     const whole = new Uint8Array(end - start);
     const here = this.#first;

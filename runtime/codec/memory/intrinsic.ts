@@ -23,8 +23,8 @@ const nameOf = getterOf(typedArray, Symbol.toStringTag as unknown as string) as 
 
 /**
  * Returns the number of elements of a typed array, and throws a TypeError for anything else. Elements cannot
- * be overridden, so `length` is true if the element at the last index exists and the next one does not. This
- * check takes two loads; a call of the getter would cost as much as encoding a small value.
+ * be overridden, so `length` is true if the element at the last index exists and the next element does not.
+ * This check takes two loads; a call of the getter would cost as much as encoding a small value.
  */
 export function lengthOf(bytes: Uint8Array): number {
   const said = bytes.length;

@@ -17,8 +17,8 @@ export class Source {
   bytes: Uint8Array = nothing;
   private fixed: DataView | undefined;
   /**
-   * `bytes` values of at least this length become views of the memory; shorter ones are copied. Infinity (the
-   * default) always copies.
+   * `bytes` values of at least this length become views of the memory; shorter values are copied. Infinity
+   * (the default) always copies.
    */
   leaseBytes = Number.POSITIVE_INFINITY;
   /**
@@ -51,7 +51,7 @@ export class Source {
   origin = 0;
   typeName = '';
 
-  /** The same memory, for fixed-width fields; created when the first one is read. */
+  /** The same memory, for fixed-width fields; created when the first such field is read. */
   get view(): DataView {
     this.fixed ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
     return this.fixed;

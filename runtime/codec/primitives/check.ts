@@ -1,7 +1,7 @@
 /**
  * Checks the kind of values whose parts are inspected: messages, strings, `bytes`, lists, oneofs. (Numbers
- * and booleans are checked where they are written.) Called by generated code when it encodes and when it
- * measures.
+ * and booleans are checked where they are written.) Generated code calls these functions when it encodes and
+ * when it measures.
  */
 import { CodecError, mismatch } from '../error.ts';
 import { nestingMax } from '../limits.ts';
@@ -22,8 +22,8 @@ export function checkMessage(message: object, depth: number, name: string): void
 }
 
 /**
- * Does the same for an encoder. Returns whether the room is too small even for the smallest message of the
- * type, which would end at `least`.
+ * Does the same as `checkMessage`, for an encoder. Returns whether the room is too small even for the
+ * smallest message of the type, which would end at `least`.
  */
 export function noEntry(
   message: object,

@@ -27,7 +27,7 @@ export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf
   return Object.keys(map) as KeyOf<M>[];
 }
 
-/** Keys up to this one never count as a gap: V8 keeps an array for them in any case. */
+/** Keys up to this key never count as a gap, because V8 keeps an array for them in any case. */
 const denseMax = 31;
 /** V8 permanently keeps the number keys of an object in a hash table once one of them is this large. */
 const hashed = 2 ** 30;

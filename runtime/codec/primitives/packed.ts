@@ -47,7 +47,7 @@ const putSfixed64 = writeSfixed64;
 // later, and the memory beyond `limit` belongs to other messages.
 
 // Values in a list tend to have the same size, so the writer computes the room for the length as if all
-// values were like the last one. It moves the values if that turns out wrong.
+// values were like the last value. It moves the values if that turns out wrong.
 
 /** Returns the encoded size of the last value. A later check finds a value that is not a number. */
 function lastSize(list: readonly number[], zigzag: boolean): number {
@@ -57,7 +57,7 @@ function lastSize(list: readonly number[], zigzag: boolean): number {
   return last < 0 ? 10 : sizeOf(last);
 }
 
-/** Does the same for 64 bits, accurate to a byte or two. */
+/** Does the same as `lastSize` for 64 bits, accurate to a byte or two. */
 function lastSize64(list: readonly bigint[], zigzag: boolean): number {
   const last = list[list.length - 1];
   if (typeof last !== 'bigint') return 1;

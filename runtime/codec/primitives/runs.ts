@@ -9,7 +9,7 @@ import type { Source } from '../memory/source.ts';
 import { lowIndex, manyHalves, manySigned, manyUnsigned, manyValues } from './int64.ts';
 import { need, readLength, wide, wideHigh } from './read.ts';
 
-/** Constants of this module, because V8 checks on each access whether an import is initialised. */
+/** These are constants of this module, because V8 checks on each access whether an import is initialised. */
 const low = lowIndex;
 const high = 1 - low;
 const signed = manySigned;
@@ -40,7 +40,7 @@ function joined(into: number[], from: readonly number[], count: number): number[
   return into;
 }
 
-/** Does the same for unsigned values. Few of the values need the 32nd bit. */
+/** Does the same as `joined`, for unsigned values. Few of the values need the 32nd bit. */
 function joinedUnsigned(into: number[], count: number): number[] {
   let all = 0;
   for (let i = 0; i < count; i++) all |= ints[i] as number;

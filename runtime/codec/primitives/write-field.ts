@@ -29,7 +29,7 @@ import {
   writeVarint64,
 } from './write.ts';
 
-/** A constant of this module, because V8 checks on each access whether an import is initialised. */
+/** This is a constant of this module, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
 /**
@@ -301,7 +301,7 @@ export function closeLengthField(writer: Writer, at: number, tag: number, held: 
   return end;
 }
 
-/** Does the same for a message type that has no out-of-line values. */
+/** Does the same as `closeLengthField`, for a message type that has no out-of-line values. */
 export function closeSolidField(bytes: Uint8Array, at: number, tag: number, end: number): number {
   bytes[at++] = tag;
   if (end - at > 128) return putLength(bytes, at, at + 1, end);

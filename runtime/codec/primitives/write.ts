@@ -18,7 +18,7 @@ import { bigintOfNumber } from './jstype.ts';
 import { lengthBytes, stringRoom } from './room.ts';
 import { loopCharsMax, writeShort, writeUtf8 } from './text.ts';
 
-/** A constant of this module, because V8 checks on each access whether an import is initialised. */
+/** This is a constant of this module, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
 /** Returns the size of a length as a varint. Lengths are below 2^32. */
@@ -227,7 +227,7 @@ export function writeStrings(
   return at;
 }
 
-/** Does the same for a list that may be absent. */
+/** Writes such a list of strings, which may be absent. */
 export function writeStringsField(
   writer: Writer,
   at: number,
@@ -308,7 +308,10 @@ export function closeLength(writer: Writer, at: number, held: number, end: numbe
   return end;
 }
 
-/** Does the same for a message type that has no out-of-line values, because it contains no `bytes`. */
+/**
+ * Does the same as `closeLength`, for a message type that has no out-of-line values, because it contains no
+ * `bytes`.
+ */
 export function closeSolid(bytes: Uint8Array, at: number, end: number, wide = 0): number {
   if (wide !== 0 || end - at > 128) return putLength(bytes, at, at + 1 + wide, end);
   bytes[at] = end - at - 1;

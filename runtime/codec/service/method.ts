@@ -64,7 +64,8 @@ interface Declared<
 }
 
 /**
- * A service with such methods is a service definition for nice-grpc, and its `methods` are one for grpc-js.
+ * A service with such methods is a service definition for nice-grpc, and its `methods` are a service
+ * definition for grpc-js.
  */
 export class Method<
   Req,

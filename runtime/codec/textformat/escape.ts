@@ -50,7 +50,7 @@ const simple: Readonly<Record<string, number>> = {
 /**
  * Returns the bytes between the quotes, or an error text. `halves` says how to treat halves of surrogate
  * pairs. Text format refuses them, even when the other half follows, because it has \\U for such characters.
- * In a .proto they become U+FFFD.
+ * In a .proto file such halves become U+FFFD.
  */
 export function bytesOfQuoted(text: string, halves: 'refused' | 'replaced'): Uint8Array | string {
   if (!text.includes('\\')) return new TextEncoder().encode(text);

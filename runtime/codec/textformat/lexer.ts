@@ -1,5 +1,5 @@
 /**
- * Splits text format into tokens with their positions. Called by parse.ts, one token at a time.
+ * Splits text format into tokens with their positions. parse.ts uses this file and takes one token at a time.
  */
 import { CodecError } from '../error.ts';
 

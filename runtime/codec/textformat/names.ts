@@ -1,6 +1,6 @@
 /**
- * Names of fields in text format. A group is called by the name of its message. Used by print.ts and
- * parse.ts.
+ * Names of fields in text format. A group is called by the name of its message. print.ts and parse.ts use
+ * this file.
  */
 import { type Field, fieldsOf } from '../fields.ts';
 import type { MessageType } from '../types.ts';

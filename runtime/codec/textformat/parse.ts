@@ -1,4 +1,4 @@
-/** Parses text format. Called by index.ts. */
+/** Parses text format. index.ts calls these functions. */
 import { type AnyExtension, codecOf } from '../extension.ts';
 import { type Field, fieldsOf, zeroOf } from '../fields.ts';
 import { nestingMax } from '../limits.ts';

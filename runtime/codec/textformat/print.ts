@@ -1,4 +1,4 @@
-/** Prints messages in text format. Called by index.ts. */
+/** Prints messages in text format. index.ts calls these functions. */
 import { CodecError, mismatch } from '../error.ts';
 import { type AnyExtension, codecOf, fieldNumbers } from '../extension.ts';
 import { type Field, fieldsOf, fieldValue, isMap, isUnset } from '../fields.ts';
@@ -122,8 +122,8 @@ export class Printer {
   }
 
   /**
-   * Prints the unknown fields of a message: extensions by name, and others by number if the option asks for
-   * them.
+   * Prints the unknown fields of a message: extensions by name, and other fields by number if the option asks
+   * for them.
    */
   #kept(type: MessageType<object>, bytes: Uint8Array, path: string): void {
     const found = new Map<number, AnyExtension>();

@@ -1,4 +1,4 @@
-/** Reads numbers, words and strings of text format for a given type. Called by parse.ts. */
+/** Reads numbers, words and strings of text format for a given type. parse.ts calls these functions. */
 import type { Field } from '../fields.ts';
 import type { Scalar } from '../types.ts';
 import { bytesOfQuoted } from './escape.ts';

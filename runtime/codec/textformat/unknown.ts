@@ -1,6 +1,6 @@
 /**
- * Reads unknown fields for text format: numbers, and nested fields where bytes look like a message. Called by
- * print.ts.
+ * Reads unknown fields for text format: numbers, and nested fields where bytes look like a message. print.ts
+ * calls these functions.
  */
 
 import { Source } from '../memory/source.ts';

@@ -17,7 +17,7 @@ interface MaskLike {
 
 export interface MaskMergeOptions {
   /**
-   * A message at the end of a mask's path replaces the old one instead of being merged into it. Default
+   * A message at the end of a mask's path replaces the old message instead of being merged into it. Default
    * false.
    */
   readonly replaceMessages?: boolean | undefined;

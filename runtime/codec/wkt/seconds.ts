@@ -1,6 +1,6 @@
 /**
  * Seconds and nanoseconds, the parts of Timestamp and Duration: their ranges, and their conversions to
- * JavaScript's types. Called by timestamp.ts and duration.ts.
+ * JavaScript's types. timestamp.ts and duration.ts call these functions.
  */
 
 /** Nanoseconds per second. */

@@ -53,8 +53,8 @@ export interface BindingOffer {
   /** Feature bits for hello or welcome. */
   readonly features: number;
   /**
-   * This side's share of the key, which is sent in the same frame. Set only on connections that are private
-   * without TLS.
+   * This side's share of the key, which is sent in the same frame. It is set only on connections that are
+   * private without TLS.
    */
   readonly secret?: Uint8Array;
   /**

@@ -61,11 +61,11 @@ export interface Connection extends Prepared {
   /** The server expects an answer to its goaway. */
   readonly answersGoaway: boolean;
   /**
-   * The terms of a second session in which the server makes the calls. Undefined when the server does not
-   * support second sessions.
+   * The terms of a second session in which the server makes the calls. They are undefined when the server
+   * does not support second sessions.
    */
   readonly second: SecondSession | undefined;
-  /** The terms of remote memory. Undefined when the server does not support remote memory. */
+  /** The terms of remote memory. They are undefined when the server does not support remote memory. */
   readonly memory: MemoryTerms | undefined;
 }
 
@@ -73,7 +73,7 @@ export interface Connection extends Prepared {
 interface Agreed {
   readonly welcome: Welcome;
   readonly server: KnownPeer;
-  /** Undefined when the two sides have no key. */
+  /** It is undefined when the two sides have no key. */
   readonly binding: Binding | undefined;
   readonly protection: Protection;
 }
@@ -179,7 +179,7 @@ export class ClientHandshake {
     return { welcome, server, binding, protection };
   }
 
-  /** Tries a fabric with each device that may reach the server. The result is as of `#try`. */
+  /** Tries a fabric with each device that may reach the server. The result is the same as that of `#try`. */
   async #tryDevices(agreed: Agreed, fabric: FabricName): Promise<Connection | string> {
     const reasons = new Set<string>();
     for (const side of sidesTowards(this.#side, fabric, agreed.welcome.gids)) {

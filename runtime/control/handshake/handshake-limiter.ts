@@ -4,9 +4,9 @@
  * and continues without a slot. Such a handshake is evicted only when many handshakes have yielded and its
  * peer has been silent for long. Handshakes with the least progress are evicted first. A client far away
  * makes some progress, unlike the many unauthenticated peers that only send a hello. Handshakes from suspect
- * addresses (suspects.ts) wait behind the others. A client that would wait too long is told when to retry.
- * The retry-after times are spaced at the rate at which slots have recently become free, so that clients
- * return as fast as they can be served. Used by servers and worker groups.
+ * addresses (suspects.ts) wait behind all other handshakes. A client that would wait too long is told when to
+ * retry. The retry-after times are spaced at the rate at which slots have recently become free, so that
+ * clients return as fast as they can be served. Servers and worker groups use this file.
  */
 import { clockMs } from '../../clock.ts';
 import { comeAgainIn } from '../../core/errors/pushback.ts';
@@ -41,7 +41,7 @@ export interface HandshakeLimiterOwner<T> {
    * lower rank.
    */
   rank(one: T): number;
-  /** Closes a handshake to make room for others. The implementation must call `leave`. */
+  /** Closes a handshake to make room for other handshakes. The implementation must call `leave`. */
   evict(one: T): void;
 }
 
@@ -130,9 +130,9 @@ export class HandshakeLimiter<T> {
   }
 
   /**
-   * Called when a peer of this rank does not keep its retry-after time. The next peers then get earlier
-   * times. Otherwise 10,000 unauthenticated peers that retry at once would push the time of the next client
-   * behind their own times.
+   * Runs when a peer of this rank does not keep its retry-after time. The next peers then get earlier times.
+   * Otherwise 10,000 unauthenticated peers that retry at once would push the time of the next client behind
+   * their own times.
    */
   lapse(rank: number): void {
     this.#retryAtMs[rank]! -= this.#apartMs;
@@ -194,7 +194,7 @@ export class HandshakeLimiter<T> {
     const nowMs = clockMs();
     const nextMs = Math.max(this.#retryAtMs[rank]!, nowMs + waitMs) + this.#apartMs;
     // The times start again at the current time when the limit is reached. Otherwise peers that never return
-    // would push the times of others far into the future.
+    // would push the times of other peers far into the future.
     this.#retryAtMs[rank] = nextMs - nowMs > retryAfterMsMax ? nowMs : nextMs;
     const retryMs = Math.ceil(Math.min(nextMs - nowMs, retryAfterMsMax));
     return new RpcError(
@@ -212,7 +212,7 @@ export class HandshakeLimiter<T> {
     this.#timer = undefined;
     while (this.#waiting.size() > 0) {
       // Suspects wait longer before they get room, because most of their handshakes fail and each handshake
-      // takes time from the others.
+      // takes time from other handshakes.
       const yieldMs = this.#waiting.size(0) > 0 ? handshakeYieldMs : handshakeStallMs;
       const quiet = this.#silent([this.#served]);
       const ripe = quiet.filter(({ ms }) => ms >= yieldMs);
@@ -271,7 +271,7 @@ export class HandshakeLimiter<T> {
     return going;
   }
 
-  /** Returns how long the server has waited for each of `those`. */
+  /** Returns how long the server has waited for each handshake of `those`. */
   #silent(those: readonly ReadonlyMap<T, number>[]): Silent<T>[] {
     const nowMs = clockMs();
     const all: Silent<T>[] = [];

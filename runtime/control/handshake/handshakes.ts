@@ -4,7 +4,7 @@
  * being served (handshake-limiter.ts). TLS with suspect addresses also begins at a limited rate
  * (suspect-tls.ts). A connection occupies no slot of the limiter while `authenticate` decides about it. Once
  * admitted, the connection uses a second limiter, to which unauthenticated peers have no access. Therefore
- * slow decisions about unauthenticated peers do not delay admitted clients. Used by a server.
+ * slow decisions about unauthenticated peers do not delay admitted clients. A server uses this file.
  */
 import { pushback } from '../../core/errors/pushback.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
@@ -109,8 +109,8 @@ export class Handshakes {
   }
 
   /**
-   * Called when the client has sent its hello. Returns undefined when the handshake may continue now,
-   * otherwise a promise that resolves when it may continue. Throws when too many handshakes wait.
+   * Runs when the client has sent its hello. Returns undefined when the handshake may continue now, otherwise
+   * a promise that resolves when it may continue. Throws when too many handshakes wait.
    */
   enter(link: Link): Promise<void> | undefined {
     this.#silent.delete(link);
@@ -138,14 +138,14 @@ export class Handshakes {
     return known;
   }
 
-  /** Called when the client has reported that its session is connected. */
+  /** Runs when the client has reported that its session is connected. */
   succeed(link: Link): void {
     const handshake = this.#open.get(link);
     if (handshake !== undefined) this.#suspects.succeeded(handshake.address);
     this.#forget(link);
   }
 
-  /** Called when the connection ends. The handshake counts as failed if it has not succeeded before. */
+  /** Runs when the connection ends. The handshake counts as failed if it has not succeeded before. */
   end(link: Link): void {
     const handshake = this.#open.get(link);
     if (handshake?.wasServed === true && !this.#inUse(link)) this.#suspects.failed(handshake.address);
@@ -165,14 +165,14 @@ export class Handshakes {
     this.#admittedLimiter.leave(link);
   }
 
-  /** Called when the connection is admitted. */
+  /** Runs when the connection is admitted. */
   admit(link: Link): void {
     const handshake = this.#open.get(link);
     if (handshake !== undefined) this.#unadmitted.leave(handshake.address, link);
   }
 
   /**
-   * Evicts one of the handshakes that `of` selects and whose peer has been silent for a moment. Called when
+   * Evicts one of the handshakes that `of` selects and whose peer has been silent for a moment. Runs when
    * another handshake needs the slots or memory of these handshakes. Returns the evicted handshake, or
    * undefined when there is no such handshake.
    */

@@ -20,8 +20,8 @@ interface Terms {
 }
 
 /**
- * How a queue pair connects: the address that it dials, and the words by which the two sides identify
- * themselves.
+ * The facts for connecting a queue pair: the address that it dials, and the words by which the two sides
+ * identify themselves.
  */
 export interface Joining {
   readonly through: Through | undefined;
@@ -42,7 +42,7 @@ export class MemoryTerms {
     return (terms.features & feature.memory) === 0 ? undefined : new MemoryTerms(terms);
   }
 
-  /** Why this session cannot have remote memory, or '' when it can. */
+  /** The reason why this session cannot have remote memory, or '' when it can. */
   get whyNot(): string {
     const { cipher, fabric } = this.#terms;
     if (cipher !== undefined)

@@ -1,6 +1,6 @@
 /**
  * Determines which fabrics a server can try with a client, from the hello and the connection, and why it
- * cannot try the others. Used by server-handshake.ts.
+ * cannot try the other fabrics. server-handshake.ts uses this file.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';
 import type { FabricOffer, FabricReason, Hello } from '../frames.ts';
@@ -10,8 +10,8 @@ import type { FabricReasons } from './fabric-reasons.ts';
 import type { LocalSide } from './session-setup.ts';
 
 /**
- * Returns why a client with this version of a fabric cannot use the fabric, or '' when it can. Builds before
- * 0.1.0 send no version.
+ * Returns the reason why a client with this version of a fabric cannot use the fabric, or '' when it can.
+ * Builds before 0.1.0 send no version.
  */
 function otherFabricVersion(name: FabricName, client: number | undefined): string {
   const { version, dials } = fabricRow(name);
@@ -21,8 +21,8 @@ function otherFabricVersion(name: FabricName, client: number | undefined): strin
 }
 
 /**
- * Returns why a client with this offer cannot use this fabric over this connection, or '' when this side
- * knows no reason yet.
+ * Returns the reason why a client with this offer cannot use this fabric over this connection, or '' when
+ * this side knows no reason yet.
  */
 function whyNot(name: FabricName, { host, version }: FabricOffer, refusals: HandoffRefusals): string {
   const { reach, dials } = fabricRow(name);
@@ -30,8 +30,8 @@ function whyNot(name: FabricName, { host, version }: FabricOffer, refusals: Hand
 }
 
 /**
- * Returns why the client did not offer a fabric. The reason is either that the fabric is impossible over this
- * connection, or that the client decided not to offer it.
+ * Returns the reason why the client did not offer a fabric. The reason is either that the fabric is
+ * impossible over this connection, or that the client decided not to offer it.
  */
 function notOffered(name: FabricName, refusals: HandoffRefusals): string {
   const { dials, hasDevice } = fabricRow(name);
@@ -41,7 +41,8 @@ function notOffered(name: FabricName, refusals: HandoffRefusals): string {
 }
 
 /**
- * Returns the fabrics that the client offers and this side can try, and records the reasons for the others.
+ * Returns the fabrics that the client offers and this side can try, and records why it cannot try the other
+ * fabrics.
  */
 export function common(
   side: LocalSide,

@@ -1,7 +1,7 @@
 /**
  * A queue of waiting connections. Connections with a higher rank (suspects.ts) wait behind connections with a
- * lower rank; connections of the same rank are served in order of arrival. Used by handshake-limiter.ts and
- * suspect-tls.ts.
+ * lower rank; connections of the same rank are served in order of arrival. handshake-limiter.ts and
+ * suspect-tls.ts use this file.
  */
 import { suspectRanks } from './suspects.ts';
 
@@ -47,7 +47,7 @@ export class RankedQueue<T, W> {
     );
   }
 
-  /** Removes and returns the oldest connection of the highest rank. Called when too many connections wait. */
+  /** Removes and returns the oldest connection of the highest rank. Runs when too many connections wait. */
   drop(): Waiting<T, W> | undefined {
     return this.#take(this.#byRank.findLastIndex((queue) => queue.size > 0));
   }

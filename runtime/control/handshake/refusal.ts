@@ -1,5 +1,5 @@
 /**
- * How a server reports that it refuses a client: it sends a frame to the client and writes a line to its log.
+ * Reports that a server refuses a client: sends a frame to the client, and writes a line to the server's log.
  */
 
 import { pushback } from '../../core/errors/pushback.ts';

@@ -1,9 +1,9 @@
 /**
  * A second session on a connection, in which the server makes the calls and the client serves them. It is
  * created when the client asks for it, with the limits of hello and welcome, on the fabric of the first
- * session. As in the first session, the client's queue pair is the active one: if the fabric dials, the
- * client's queue pair dials. Both handshakes create an object of this class, and reverse/ uses it on the JS
- * thread of channel or server.
+ * session. The client's queue pair is active, as in the first session: if the fabric dials, the client's
+ * queue pair dials. Both handshakes create an object of this class, and reverse/ uses it on the JS thread of
+ * channel or server.
  *
  * | client                   | server                         |                                               |
  * |--------------------------|--------------------------------|-----------------------------------------------|
@@ -63,7 +63,8 @@ export class SecondHalf {
 
   /**
    * Connects the session on the client. The session must already have its owner. Returns '' on success, or
-   * why it cannot connect. Throws when the frame does not prove that the queue pair belongs to the server.
+   * the reason why it cannot connect. Throws when the frame does not prove that the queue pair belongs to the
+   * server.
    */
   dial({ address: server, proof }: Serving): string {
     const { context, target } = this.prepared;
@@ -76,8 +77,8 @@ export class SecondHalf {
   }
 
   /**
-   * Connects the session on the server. Returns the `serving` frame, or why the session cannot connect.
-   * Throws when the frame does not prove that the queue pair belongs to the client.
+   * Connects the session on the server. Returns the `serving` frame, or the reason why the session cannot
+   * connect. Throws when the frame does not prove that the queue pair belongs to the client.
    */
   accept({ address: client, proof }: Serve): Offer | string {
     const { context, target } = this.prepared;

@@ -121,7 +121,7 @@ interface Agreed {
   readonly fabrics: readonly FabricName[];
   readonly protection: Protection;
   readonly cipher: string | undefined;
-  /** Undefined when the two sides have no key. */
+  /** It is undefined when the two sides have no key. */
   readonly binding: Binding | undefined;
   /** Number of attaches that the client may send. */
   readonly attachesMax: number;
@@ -142,7 +142,8 @@ export class ServerHandshake {
   readonly #side: LocalSide;
   readonly #owner: HandshakeOwner;
   /**
-   * Why fabrics were not chosen. `#reasons` is for the log, and `#told` is the reduced form for the client.
+   * The reasons why fabrics were not chosen. `#reasons` is for the log, and `#told` is the reduced form for
+   * the client.
    */
   readonly #reasons: FabricReasons;
   readonly #told: FabricReasons;
@@ -224,7 +225,7 @@ export class ServerHandshake {
     const gids = namedGids(side, fabrics);
     const welcome: Welcome = {
       type: 'welcome',
-      // A common version exists, because the link refuses a hello without one.
+      // A common version exists, because the link refuses a hello without a common version.
       version: commonVersion(hello)!,
       features: ownFeatures | offer.features,
       limits,

@@ -25,8 +25,8 @@ export interface LocalSide {
   /** `client` when this side makes the calls, `server` when the peer makes the calls. */
   readonly role: 'client' | 'server';
   /**
-   * Whether this side's queue pairs are the active ones, which start the connection. Default: true for a
-   * client.
+   * Whether this side's queue pairs are active, which means that they start the connection. Default: true for
+   * a client.
    */
   readonly active?: boolean;
   readonly inflightMax: number;
@@ -36,7 +36,7 @@ export interface LocalSide {
   readonly fabrics: readonly FabricName[];
   /** The fabrics that are not offered because this machine does not have them, with the reasons. */
   readonly without: readonly FabricReason[];
-  /** How the verbs fabric chooses its device and connects. */
+  /** The way in which the verbs fabric chooses its device and connects. */
   readonly verbs: VerbsOptions;
   /**
    * Address of this end of the sideband connection. The verbs fabric uses the device and the GID with this
@@ -48,7 +48,7 @@ export interface LocalSide {
    * connection to the same address.
    */
   readonly through?: Through;
-  /** Returns the client's credentials in wire form. Called when the connection is open. */
+  /** Returns the client's credentials in wire form. Runs when the connection is open. */
   readonly credentials?: () => Promise<Uint8Array>;
   /** The lowest accepted security level. */
   readonly require: SecurityLevel;
@@ -58,18 +58,18 @@ export interface LocalSide {
   readonly isolated: boolean;
   readonly identity: string;
   /**
-   * Server only: returns the limit in bytes of the arena memory for large requests of the session, which is
-   * also the limit for its large responses. Called when the client is known.
+   * Returns the limit in bytes of the arena memory for large requests of the session, which is also the limit
+   * for its large responses. Only servers have this function; it runs when the client is known.
    */
   readonly arenaBytesMax?: () => number | undefined;
-  /** Server only: time limits of calls. */
+  /** The time limits of calls. Only servers have them. */
   readonly timeLimits?: SessionOptions['timeLimits'];
   /**
-   * Called when the fabric was chosen, with a function that returns the log line. `skipped` is true when a
+   * Runs when the fabric was chosen, with a function that returns the log line. `skipped` is true when a
    * fabric that both sides offered did not connect.
    */
   readonly log: (line: () => string, skipped: boolean) => void;
-  /** Client only: called when a step of opening the connection has ended. */
+  /** Runs when a step of opening the connection has ended. Only clients have this function. */
   readonly onStep?: OnStep;
 }
 

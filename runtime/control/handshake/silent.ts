@@ -1,9 +1,9 @@
 /**
  * Connections that have not reached a certain step yet, such as their first frame or the decision of
- * `authenticate`. When there are too many, the oldest is closed, so that idle connections never keep out new
- * ones. Each connection is safe for a short time after its arrival, because a thousand connections may arrive
- * in one event-loop iteration, before the server has read any of them. Used by servers, worker groups and the
- * health port.
+ * `authenticate`. When there are too many, the oldest connection is closed, so that idle connections never
+ * keep out new connections. Each connection is safe for a short time after its arrival, because a thousand
+ * connections may arrive in one event-loop iteration, before the server has read any of them. Servers, worker
+ * groups and the health port use this file.
  */
 import { clockMs } from '../../clock.ts';
 import { handshakeGraceMs, handshakeQueueFactor } from '../../limits.ts';

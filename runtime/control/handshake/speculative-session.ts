@@ -2,7 +2,7 @@
  * A session that the server creates speculatively while it waits for the client of a handshake. The session
  * is then ready when the client asks for it. The server does this only while no other handshake is in
  * progress. Otherwise the server would delay other work, and many clients that send only a hello would occupy
- * sessions. Used by server-handshake.ts.
+ * sessions. server-handshake.ts uses this file.
  */
 import { type FabricName, fabricRow } from '../../fabrics.ts';
 import { discardSession, isAlone, type LocalSide, type Prepared } from './session-setup.ts';

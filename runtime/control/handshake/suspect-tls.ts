@@ -3,7 +3,7 @@
  * signature as soon as it begins, even when its peer never answers. Therefore the slots of the limiter cannot
  * protect the server's thread. An address that connects again and again would use all of the thread's time,
  * and clients of other addresses would not even be accepted. Addresses that are not suspect never wait here.
- * Used by servers and worker groups.
+ * Servers and worker groups use this file.
  */
 import { clockMs } from '../../clock.ts';
 import { suspectTlsApartMs } from '../../limits.ts';

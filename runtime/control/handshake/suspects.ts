@@ -1,9 +1,9 @@
 /**
  * Counts, for each address, how many handshakes have recently failed or were retried before the retry-after
- * time. During overload, handshakes from addresses with higher counts wait behind the others. A new client is
- * therefore accepted even while thousands of unauthenticated peers retry again and again. No address is
- * refused because of its count, and a successful handshake resets the count. A server's Handshakes owns this
- * object, on the JS thread of the server.
+ * time. During overload, handshakes from addresses with higher counts wait behind all other handshakes. A new
+ * client is therefore accepted even while thousands of unauthenticated peers retry again and again. No
+ * address is refused because of its count, and a successful handshake resets the count. A server's Handshakes
+ * owns this object, on the JS thread of the server.
  */
 import { clockMs } from '../../clock.ts';
 import { suspectMs, suspectsMax } from '../../limits.ts';
@@ -15,7 +15,7 @@ export const suspectRanks = 6;
 
 interface Suspect {
   count: number;
-  /** When the entry is deleted. */
+  /** The time at which the entry is deleted. */
   endMs: number;
   /** The time at which the address was told to retry, or 0 when it was not told to retry. */
   retryAtMs: number;
@@ -28,7 +28,7 @@ export class Suspects {
   readonly #suspects = new Map<string, Suspect>();
 
   /**
-   * Called when a connection of this address begins its handshake. Returns true when this connection is the
+   * Runs when a connection of this address begins its handshake. Returns true when this connection is the
    * first to arrive before the address's retry-after time. Unix sockets ('') are never suspect.
    */
   came(address: string): boolean {

@@ -1,9 +1,9 @@
 /**
  * Counts the connections of each network address that are not admitted yet. They are counted separately from
  * sessions, so that unauthenticated peers do not use up the sessions of an address that they share with
- * clients. When an address has more than `sessionsPerPeerMax` such connections, the oldest is closed.
- * Admitted connections are never closed for new ones (server/peer-counts.ts). A server's Handshakes owns this
- * object, on the JS thread of the server.
+ * clients. When an address has more than `sessionsPerPeerMax` such connections, the oldest connection is
+ * closed. Admitted connections are never closed for new connections (server/peer-counts.ts). A server's
+ * Handshakes owns this object, on the JS thread of the server.
  */
 import { handshakeGraceMs, handshakeWaitMs } from '../../limits.ts';
 import { Silent } from './silent.ts';
@@ -50,14 +50,14 @@ export class Unadmitted<T> {
     known.begun.add(one);
   }
 
-  /** Called when `authenticate` begins to decide about the connection. */
+  /** Runs when `authenticate` begins to decide about the connection. */
   ask(address: string, one: T): void {
     const known = this.#byAddress.get(address);
     known?.begun.delete(one);
     known?.asked.add(one);
   }
 
-  /** Called when the connection has been admitted or has ended. */
+  /** Runs when the connection has been admitted or has ended. */
   leave(address: string, one: T): void {
     const known = this.#byAddress.get(address);
     if (known === undefined) return;

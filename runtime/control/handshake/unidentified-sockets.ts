@@ -5,7 +5,7 @@
  * handshake here. A connection that begins with a frame is passed on unread. Each connection has a time
  * limit. The number of silent connections is limited (silent.ts), and so is the number of TLS handshakes in
  * progress (handshake-limiter.ts). TLS with addresses whose TLS handshakes have failed begins at a limited
- * rate (suspect-tls.ts). Used on the main thread of a worker group.
+ * rate (suspect-tls.ts). This file runs on the main thread of a worker group.
  */
 import type { Socket } from 'node:net';
 import { Status } from '../../core/errors/status.ts';

@@ -1,6 +1,6 @@
 /**
- * The addresses that users type for the sideband connection: `host:port` or `unix:/path`. Used by server and
- * channel.
+ * The addresses that users type for the sideband connection: `host:port` or `unix:/path`. Servers and
+ * channels use this file.
  */
 import { type AddressInfo, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -78,7 +78,7 @@ export function peerAddress(duplex: Duplex): string {
 
 /**
  * Returns the numeric address and port of the other end of a TCP sideband connection, or undefined for other
- * connections and for closed ones.
+ * connections and for closed connections.
  */
 export function peerEndpoint(duplex: Duplex): { host: string; port: number } | undefined {
   const { remoteAddress: host, remotePort: port } = duplex as Partial<Socket>;

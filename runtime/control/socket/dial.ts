@@ -1,4 +1,4 @@
-/** Opens a sideband connection to a server's address. Used by a channel. */
+/** Opens a sideband connection to a server's address. A channel uses this file. */
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';

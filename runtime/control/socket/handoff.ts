@@ -2,7 +2,7 @@
  * Hands over the data connections of the fabrics tcp and shm-fd to native code. They arrive at the same
  * address as sideband connections. Proxies, tunnels and Kubernetes services pass on only that address, and
  * other containers can reach only that address. The first bytes of a connection show its kind
- * (docs/wire/fabrics.md §9). Used by a server's links.
+ * (docs/wire/fabrics.md §9). A server's links use this file.
  */
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -30,8 +30,8 @@ export function descriptorOf(duplex: Duplex): number | undefined {
 }
 
 /**
- * For each kind of dialling (fabrics.ts): why the client of a connection cannot use fabrics that dial in this
- * way, or '' when it can use them.
+ * For each kind of dialling (fabrics.ts), the reason why the client of a connection cannot use fabrics that
+ * dial in this way, or '' when it can use them.
  */
 export type HandoffRefusals = Readonly<Record<FabricRow['dials'], string>>;
 
@@ -72,8 +72,8 @@ export interface Handoff {
 }
 
 /**
- * Hands the connection that began with `connectMessage` to its session. Returns '' on success, or why it was
- * refused. The caller destroys `duplex` without sending anything.
+ * Hands the connection that began with `connectMessage` to its session. Returns '' on success, or the reason
+ * why it was refused. The caller destroys `duplex` without sending anything.
  */
 export function handOff(duplex: Duplex, connectMessage: Uint8Array): string {
   const fd = descriptorOf(duplex);

@@ -1,7 +1,7 @@
 /**
  * The path of a unix socket on which a server listens. The only files that this class removes are a socket
  * whose owner is dead and, in the end, its own files. A lock file beside the path decides between servers
- * that start at the same time. Used by listener.ts.
+ * that start at the same time. listener.ts uses this file.
  */
 import cluster from 'node:cluster';
 import { randomBytes } from 'node:crypto';

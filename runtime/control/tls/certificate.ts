@@ -1,6 +1,6 @@
 /**
- * Determines the identity that a certificate names. Used for peers on both sides, after TLS has verified the
- * certificate.
+ * Determines the identity that a certificate names. This file is used for peers on both sides, after TLS has
+ * verified the certificate.
  */
 import { X509Certificate } from 'node:crypto';
 import { isIP, SocketAddress } from 'node:net';
@@ -136,8 +136,8 @@ export function verdictOf(duplex: object): Verified | undefined {
 type Check = (certificate: X509Certificate) => unknown;
 
 /**
- * Returns why the application rejects a certificate, or undefined when the application accepts it. Catches
- * errors of `check`, because no caller would handle them.
+ * Returns the reason why the application rejects a certificate, or undefined when the application accepts it.
+ * Catches errors of `check`, because no caller would handle them.
  */
 function faultIn(socket: TLSSocket, check: Check): string | undefined {
   try {

@@ -1,6 +1,6 @@
 /**
  * Checks the PEM texts in the TLS options, and explains their errors. OpenSSL does not name the option in its
- * errors, and silently ignores authorities that it cannot read. Used by tls-options.ts.
+ * errors, and silently ignores authorities that it cannot read. tls-options.ts uses this file.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { oneLine } from '../../core/log.ts';
@@ -17,7 +17,9 @@ export interface PemOptions {
 }
 type Name = Exclude<keyof PemOptions, 'passphrase'>;
 
-/** Returns the name of an option for errors, if known with the file from which the option was read. */
+/**
+ * Returns the name of an option for errors. The file from which the option was read follows, if it is known.
+ */
 export type Called = (name: Name) => string;
 
 export const bufferOf = (pem: Pem): string | Buffer =>

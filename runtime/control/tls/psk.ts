@@ -1,7 +1,7 @@
 /**
  * Pre-shared keys instead of certificates: the external PSKs of TLS 1.3 (RFC 8446). They are combined with an
- * ephemeral key exchange, so that a key that becomes known later does not reveal earlier traffic. Used by
- * both sides of TLS. No error text contains a key.
+ * ephemeral key exchange, so that a key that becomes known later does not reveal earlier traffic. Both sides
+ * of TLS use this file. No error text contains a key.
  */
 
 import { randomBytes } from 'node:crypto';

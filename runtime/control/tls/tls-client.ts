@@ -1,6 +1,6 @@
 /**
  * The client's side of TLS on sideband connections. It verifies the identity of the server, and explains
- * failures. Used when a channel dials.
+ * failures. This file is used when a channel dials.
  */
 import { isIP } from 'node:net';
 import {

@@ -1,6 +1,7 @@
 /**
  * The TLS options of servers and channels: certificates and keys. They are given directly, returned by a
- * function that is called for each connection, or read from files. Used by tls-server.ts and tls-client.ts.
+ * function that is called for each connection, or read from files. tls-server.ts and tls-client.ts use this
+ * file.
  */
 import type { X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';

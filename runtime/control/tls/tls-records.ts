@@ -1,6 +1,6 @@
 /**
  * Distinguishes TLS from frames by the first bytes of a connection. It also has the error texts for a side
- * that expected frames and received TLS, and for the opposite case. Used by links and by worker groups.
+ * that expected frames and received TLS, and for the opposite case. Links and worker groups use this file.
  */
 import { controlFrameBytes } from '../../limits.ts';
 

@@ -1,7 +1,7 @@
 /**
  * The server's side of TLS on sideband connections. Sideband connections arrive at the same port as
  * connections of the tcp fabric. Therefore the first bytes of a connection have already been read when it is
- * passed to this class. Used by the links of a server, and by a worker group for all its workers.
+ * passed to this class. The links of a server use this file, and a worker group uses it for all its workers.
  */
 import { constants, X509Certificate } from 'node:crypto';
 import { Socket } from 'node:net';
@@ -56,7 +56,7 @@ function saidOf({ code = '', message }: NodeJS.ErrnoException): string {
 /** OpenSSL's code for a client whose key does not match its name, or whose name is unknown. */
 const wrongKey = 'ERR_SSL_BINDER_DOES_NOT_VERIFY';
 
-/** Returns why every client must reject a certificate now, or '' when no such reason is known. */
+/** Returns the reason why every client must reject a certificate now, or '' when no such reason is known. */
 function troubleOf(cert: Pem | undefined): string {
   if (cert === undefined) return '';
   const { validFrom, validTo } = new X509Certificate(bufferOf(cert));
@@ -100,8 +100,8 @@ export class TlsAcceptor {
   }
 
   /**
-   * Whether the server verifies the identity of clients. Undefined when a function decides this for each
-   * connection.
+   * Whether the server verifies the identity of clients. It is undefined when a function decides this for
+   * each connection.
    */
   get knowsClients(): boolean | undefined {
     const options = this.#sets.newest?.options;

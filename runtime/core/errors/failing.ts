@@ -1,7 +1,7 @@
 /**
  * Rejects the promise of a failed call. The stack of the error then ends in the function that awaits the
- * call. Timers still run in an application whose calls all fail at once. Used when calls and streams fail;
- * successful calls do not use this file.
+ * call. Timers still run in an application whose calls all fail at once. This file is used when calls and
+ * streams fail; successful calls do not use this file.
  */
 import { requestFault } from './failure.ts';
 import { RpcError } from './rpc-error.ts';
@@ -67,8 +67,8 @@ export function failCall(resolve: (failed: Promise<never>) => void, error: unkno
   resolve(callFailed(error));
 }
 
-// A reference to the original function, because calls must also fail when a test has replaced the global
-// function by a fake timer.
+// This is a reference to the original function, because calls must also fail when a test has replaced the
+// global function by a fake timer.
 const soon = setImmediate;
 let late: (() => void)[] = [];
 

@@ -29,7 +29,7 @@ const codes: Readonly<Record<number, StatusCode>> = {
 export interface MemoryLimits {
   readonly arenaBytes: number;
   readonly mrCacheBytes: number;
-  /** Undefined when the size follows from the size of messages. */
+  /** It is undefined when the size follows from the size of messages. */
   readonly stagingBytes: number | undefined;
 }
 
@@ -148,7 +148,7 @@ export class MessageLimit extends RpcError {
   }
 }
 
-/** For a request that cannot be encoded. */
+/** Returns the error for a request that cannot be encoded. */
 export function requestFault(method: string, cause: unknown, processed: Processed = 'no'): RpcError {
   if (MessageLimit.is(cause)) return cause;
   const text = `${method}: the request cannot be sent: ${textOf(cause)}`;

@@ -1,8 +1,8 @@
 /**
  * Tells the caller that the handler has not run, in the one case where the flag *not run* of a response must
  * not be used: with UNAVAILABLE the flag says that the server is leaving, and the client then leaves the
- * connection. Such an error has an entry in its trailer instead. Used by the server's responder and by the
- * calls of a client.
+ * connection. Such an error has an entry in its trailer instead. The server's responder and the calls of a
+ * client use this file.
  */
 import type { Metadata } from '../metadata.ts';
 

@@ -9,8 +9,8 @@ import { errorCode, Status, type StatusCode, type StatusName, statusName } from 
 import { type ErrorDetail, type ErrorDetailInit, errorDetail } from './status-details.ts';
 
 /**
- * Whether the handler can have run. `no`: it cannot. `maybe`: the request was sent and no answer came. `yes`:
- * the server answered.
+ * Whether the handler can have run. `no` means that it cannot have run. With `maybe` the request was sent and
+ * no answer came. With `yes` the server answered.
  */
 export type Processed = 'no' | 'maybe' | 'yes';
 
@@ -66,7 +66,7 @@ export function abortCode(error: unknown): StatusCode | undefined {
 
 export class RpcError extends Error {
   readonly code: StatusCode;
-  /** For example `NOT_FOUND`. */
+  /** The name of `code`, for example `NOT_FOUND`. */
   readonly codeName: StatusName;
   /** The message without the code name in front. */
   readonly rawMessage: string;

@@ -2,7 +2,7 @@
  * The details of an error and their form on the wire: a google.rpc.Status in the metadata entry
  * `grpc-status-details-bin`, as in gRPC. This file encodes and decodes google.rpc.Status by hand, because the
  * runtime does not import generated code. Applications find the generated messages in `rdma-rpc/details`.
- * Used where errors are made, sent and received.
+ * This file is used where errors are made, sent and received.
  */
 import { Any } from '../../codec/google/protobuf/any.rdma.ts';
 import { lengthOf } from '../../codec/memory/intrinsic.ts';

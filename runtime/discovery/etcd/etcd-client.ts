@@ -1,7 +1,7 @@
 /**
  * A client of an etcd cluster over grpc-js. It talks to one member at a time, with TLS and a token. It
- * repeats no request, because its callers start over after a failure with a new list or a new lease. Used on
- * one JS thread.
+ * repeats no request, because its callers start over after a failure with a new list or a new lease. All of
+ * this file runs on one JS thread.
  */
 import { isIP } from 'node:net';
 import { checkServerIdentity } from 'node:tls';
@@ -92,7 +92,7 @@ export class EtcdClient {
 
   /**
    * Calls `use` with the current member and the options of a request to it. After a failure the next request
-   * goes to the next member. When a token is refused, a new one is requested once.
+   * goes to the next member. When a token is refused, a new token is requested once.
    */
   async with<T>(signal: AbortSignal, use: (member: Member, options: CallOptions) => Promise<T>): Promise<T> {
     const had = this.#token !== undefined;

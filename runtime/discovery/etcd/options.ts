@@ -8,10 +8,11 @@ export interface EtcdOptions {
    */
   endpoints: string | readonly string[];
   /**
-   * PEM: the authorities that sign the members' certificates. Default: the authorities that Node.js trusts.
+   * The authorities that sign the members' certificates, as PEM. Default: the authorities that Node.js
+   * trusts.
    */
   ca?: string | Uint8Array;
-  /** PEM: the certificate and key of this client, for an etcd that requires a client certificate. */
+  /** The certificate and key of this client, as PEM, for an etcd that requires a client certificate. */
   cert?: string | Uint8Array;
   key?: string | Uint8Array;
   /** Name and password, for a cluster with authentication. */

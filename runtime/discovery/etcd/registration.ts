@@ -37,8 +37,8 @@ export interface RegistrationOptions extends EtcdOptions, ServerAddress {
    */
   health?: HealthSource;
   /**
-   * Called with a line when the server cannot be registered or its lease cannot be renewed. Default: a
-   * warning of the process.
+   * Receives a line when the server cannot be registered or its lease cannot be renewed. Default: a warning
+   * of the process.
    */
   log?: Log;
 }
@@ -50,8 +50,8 @@ export interface Registration extends AsyncDisposable {
   /** Resolves when the server is in the list for the first time; rejects when it was closed before. */
   ready(): Promise<void>;
   /**
-   * Removes the server from the list. Called by `shutdown()` of the server. Always resolves. When etcd cannot
-   * be reached, the key disappears when its lease expires.
+   * Removes the server from the list. `shutdown()` of the server calls this function. Always resolves. When
+   * etcd cannot be reached, the key disappears when its lease expires.
    */
   close(): Promise<void>;
 }
@@ -172,7 +172,7 @@ class EtcdRegistration implements Registration {
         }
         this.#trouble = '';
         backoff.reset();
-        // A lost lease is replaced by a new one at once.
+        // A lost lease is replaced by a new lease at once.
         const lost = this.#serving && this.#lease === undefined;
         await pause(lost ? 0 : Math.min(everyMs, limits.healthCheckMs), signal);
       } catch (error) {
@@ -202,7 +202,7 @@ class EtcdRegistration implements Registration {
   }
 
   /**
-   * Renews the lease. Writes the key if it was not written yet or another program has deleted it.
+   * Renews the lease. Writes the key if the key was not written yet, or if another program has deleted it.
    */
   async #renew(id: bigint, signal: AbortSignal): Promise<void> {
     await this.#client.with(signal, async ({ lease, kv }, options) => {

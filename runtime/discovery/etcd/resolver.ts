@@ -22,7 +22,7 @@ export interface EtcdResolverOptions extends EtcdOptions {
   /** The name of the service. Each key that begins with the name and a slash is a server. */
   service: string;
   /**
-   * Called with a line for each value in etcd that does not describe a server. Default: a warning of the
+   * Receives a line for each value in etcd that does not describe a server. Default: a warning of the
    * process.
    */
   log?: Log;

@@ -1,7 +1,7 @@
 /**
  * GET requests to the Kubernetes API server. The response is a JSON object, or the lines of a watch. Each
  * request has limits of time and size, so that a server that sends nothing or sends without end cannot block
- * its client. Used by endpoint-slices.ts.
+ * its client. endpoint-slices.ts uses this file.
  */
 import { type IncomingMessage, request as insecure } from 'node:http';
 import { request as secure } from 'node:https';

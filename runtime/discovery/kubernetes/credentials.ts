@@ -18,7 +18,7 @@ export interface ApiServerOptions {
   kubeConfig?: KubeConfigSource;
   /** `https://host:port` of the API server. Default: the API server of this pod's cluster. */
   server?: string;
-  /** PEM: the authorities that sign the certificate of the API server. Default: the file of this pod. */
+  /** The authorities that sign the certificate of the API server, as PEM. Default: the file of this pod. */
   ca?: string | Uint8Array;
   /** The file with the token of a service account. Default: the file of this pod. */
   tokenFile?: string;

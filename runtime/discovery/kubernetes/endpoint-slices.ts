@@ -25,7 +25,7 @@ export interface EndpointSlicesOptions extends ApiServerOptions {
   port?: string | number;
   /**
    * Returns other addresses of a pod, which are tried before its own (`doors` of a resolver's addresses).
-   * Called for each pod of each list, whose attributes are `pod` and `node`. Default: none.
+   * Runs for each pod of each list, whose attributes are `pod` and `node`. Default: none.
    */
   doors?: (server: ServerAddress) => readonly string[];
   /**

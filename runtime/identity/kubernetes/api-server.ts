@@ -1,6 +1,6 @@
 /**
  * Requests to the API server. Its certificate is signed by the authorities of the cluster, and Node's `fetch`
- * has no option to accept them. Used to get the keys of tokens.
+ * has no option to accept them. Servers use this file to get the keys of tokens.
  */
 import { request } from 'node:https';
 import type { FetchImplementation } from 'jose';

@@ -1,5 +1,6 @@
 /**
- * Converts an X.509 identity from an agent to TLS options. Used by a workload for each response of its agent.
+ * Converts an X.509 identity from an agent to TLS options. A workload uses this file for each response of its
+ * agent.
  */
 import { X509Certificate } from 'node:crypto';
 import { identityOf } from '../../control/tls/certificate.ts';

@@ -14,8 +14,8 @@ export interface WorkloadOptions {
    */
   id?: string;
   /**
-   * Called with a line when the agent cannot be reached and when its response cannot be used. Default: a
-   * process warning is shown.
+   * Receives a line when the agent cannot be reached and when its response cannot be used. Default: a process
+   * warning is shown.
    */
   log?: Log;
 }
@@ -28,7 +28,7 @@ export interface ExpectedServer {
 
 /** The identity of this process, and its certificates. */
 export interface Workload extends AsyncDisposable {
-  /** The SPIFFE id of this process. Undefined until the agent has provided it. */
+  /** The SPIFFE id of this process. It is undefined until the agent has provided it. */
   readonly identity: string | undefined;
   /**
    * Resolves when the agent has provided an identity. Waits without a time limit. Rejects when the workload

@@ -1,6 +1,6 @@
 /**
- * The PULLs (requests for a part) that a stream on the server has received and not answered yet. Owned by a
- * ServerStream, on its JS thread.
+ * The PULLs (requests for a part) that a stream on the server has received and not answered yet. A
+ * ServerStream owns this object and uses it on its JS thread.
  */
 import { streamParts } from '../../limits.ts';
 
@@ -30,7 +30,7 @@ export class Pulls {
     return this.#awaited === sequence;
   }
 
-  /** Called when the part has been sent. */
+  /** Runs when the part has been sent. */
   done(sequence: number): void {
     this.#handles[sequence % streamParts] = undefined;
     this.next = (sequence + 1) >>> 0;

@@ -1,6 +1,6 @@
 /**
  * The requests of a stream on the server. They arrive as PUSHes and are passed to the handler in order, by an
- * async iterator. Owned by a ServerStream, on its JS thread.
+ * async iterator. A ServerStream owns this object and uses it on its JS thread.
  */
 import type { MessageType } from '../../codec/types.ts';
 import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../stream/stream-reader.ts';
@@ -9,9 +9,9 @@ import type { StreamTable } from './stream-table.ts';
 
 /** The stream to which the requests belong. */
 export interface PushesOwner {
-  /** Called when the client has broken the protocol. */
+  /** Runs when the client has broken the protocol. */
   fault(why: string): void;
-  /** Why the stream was cancelled, or undefined. */
+  /** The reason why the stream was cancelled, or undefined. */
   readonly cancelled: unknown;
 }
 
@@ -79,7 +79,7 @@ export class Pushes implements ReaderOwner {
     this.#streams.answerPush(handle);
   }
 
-  /** Called when the handler stops reading. Messages that still arrive are dropped. */
+  /** Runs when the handler stops reading. Messages that still arrive are dropped. */
   onLeft(): undefined {}
 
   onEnd(): unknown {

@@ -1,7 +1,7 @@
 /**
  * A stream on the server, from its OPEN to the response that ends it. It passes the requests to an async
- * iterator for the handler, and sends the handler's messages as responses to PULLs. Owned by ServerStreams,
- * on the JS thread of the session.
+ * iterator for the handler, and sends the handler's messages as responses to PULLs. ServerStreams owns this
+ * object and uses it on the JS thread of the session.
  */
 
 import { noSlot } from '../../boundary/outgoing/outgoing.ts';
@@ -46,7 +46,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
   /** True when the handler has thrown. The error is sent after the messages that came before it. */
   #failed = false;
   #error: unknown;
-  /** Why the stream was cancelled. */
+  /** The reason why the stream was cancelled. */
   #cancelled: RpcError | undefined;
   #over = false;
   /**
@@ -222,7 +222,7 @@ export class ServerStream implements PartPort, PushesOwner, ProducerOwner, Deadl
     this.onSourceError(error);
   }
 
-  /** Called when the handler has thrown. Its earlier messages are still sent. */
+  /** Runs when the handler has thrown. Its earlier messages are still sent. */
   onSourceError(error: unknown): void {
     if (this.#over) {
       this.onLateError(error);

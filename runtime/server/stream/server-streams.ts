@@ -1,6 +1,6 @@
 /**
  * The streams of one server session. It finds the stream of each part, opens new streams, and answers parts
- * that need no handler. Owned by a server, on its JS thread.
+ * that need no handler. A server owns this object and uses it on its JS thread.
  */
 
 import { Submission } from '../../boundary/outgoing/submission.ts';
@@ -115,13 +115,13 @@ export class ServerStreams implements ServerParts, StreamTable {
     for (const stream of [...this.#open.values()]) stream.cancel(connectionLost(stream.call.method, reason));
   }
 
-  /** Called when a stream has ended. */
+  /** Runs when a stream has ended. */
   leave(stream: TableStream): void {
     this.#open.delete(stream.number);
     this.stalled.delete(stream);
   }
 
-  /** Called when a stream has ended and its handler has finished. */
+  /** Runs when a stream has ended and its handler has finished. */
   onHandlerDone(): void {
     --this.session.load.running;
   }

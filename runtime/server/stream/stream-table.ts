@@ -24,8 +24,8 @@ export interface StreamTable {
    * message is ready yet.
    */
   answerPull(handle: number, stream: number, sequence: number, flags?: number): void;
-  /** Called when a stream has ended. */
+  /** Runs when a stream has ended. */
   leave(stream: TableStream): void;
-  /** Called when a stream has ended and its handler has finished. */
+  /** Runs when a stream has ended and its handler has finished. */
   onHandlerDone(): void;
 }
