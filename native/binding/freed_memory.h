@@ -1,5 +1,5 @@
-// Sets how much freed memory malloc keeps for this process. Called by JS before it first copies values of
-// some KiB, on any thread.
+// Sets how much freed memory malloc keeps for this process. This code is called by JS before it first copies
+// values of some KiB, on any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Reads rows of JS into work requests, and checks them against the device's limits and the registered memory.
-// It reads one batch at a time; when one row is wrong, the whole batch must be refused. Owned by a queue, on
-// the JS thread. Allocates nothing after the first batches.
+// It reads one batch at a time; when one row is wrong, the whole batch must be refused. A queue owns this
+// object and uses it on the JS thread. Allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class RequestReader {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);
   }
-  /// Called when the bind of request `index` has been posted.
+  /// This function is called when the bind of request `index` has been posted.
   void note_bind(std::size_t index) {
     for (const auto& [request, window, region] : binds_)
       if (request == index) window->bound_to(region);

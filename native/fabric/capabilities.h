@@ -1,6 +1,6 @@
-// The capabilities of a device, and the reasons why it lacks others. Part of fabric.h. Filled in when a
-// device is opened. Users of a device look at its capabilities instead of the name of its fabric. These are
-// plain values, for any thread.
+// The capabilities of a device, and the reasons why it lacks others. This file is part of fabric.h. Filled in
+// when a device is opened. Users of a device look at its capabilities instead of the name of its fabric.
+// These are plain values, for any thread.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Details about the RDMA devices of a machine for people, beyond the data that sessions need: all attributes
 // (`rdma-rpc devices -v`), and the events that devices report (`rdma-rpc events`). Loaded from the plug-in
-// like verbs_loader.h. Called on the JS thread.
+// like verbs_loader.h. This code is called on the JS thread.
 #pragma once
 
 #include <cstdint>

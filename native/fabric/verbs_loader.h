@@ -1,5 +1,5 @@
 // Loads the support for real RDMA devices from a plug-in, if the plug-in is installed, so that the addon
-// loads everywhere. Called when a context is opened, on its thread.
+// loads everywhere. This code is called when a context is opened, on the thread of that context.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The registered arena: memory that the fabric can access, divided into blocks. The fabric places bulk
 // payloads in it (those that a server READs, and the responses in a client's reply buffers), and applications
 // allocate from it. Blocks are reused while cache-hot (last freed, first allocated), because fresh pages cost
-// more than the copy into them. Called by the session and, for leases, by the binding, on the context's
-// thread only.
+// more than the copy into them. This code is called by the session and, for leases, by the binding, on the
+// context's thread only.
 //
 // Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay allocated. A larger block has its
 // own chunk, which is returned to the system when another class needs the budget. A block number is stable
@@ -156,8 +156,8 @@ class Arena {
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
   ArenaCounters counters() const;
 
-  /// Called before the device is destroyed with everything registered on it. Leased blocks keep their memory
-  /// until they are released. From then on alloc() returns kNoBlock.
+  /// This function is called before the device is destroyed with everything registered on it. Leased blocks
+  /// keep their memory until they are released. From then on alloc() returns kNoBlock.
   void leave_device();
 
  private:

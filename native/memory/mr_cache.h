@@ -1,7 +1,8 @@
 // The registration cache: memory regions of application buffers, kept between calls. The key is the identity
 // of an ArrayBuffer (a number that the binding assigns) instead of its address. V8 reuses addresses after a
 // collection. An address-keyed cache would also need hooks in malloc, which crash programs or corrupt their
-// data. Called by the session (acquire, unpin) and the binding (expire), on the context's thread only.
+// data. This code is called by the session (acquire, unpin) and the binding (expire), on the context's thread
+// only.
 #pragma once
 
 #include <cstddef>

@@ -51,8 +51,8 @@ bool Pair::await_written(const Step& step, std::uint64_t number) {
   return error_.empty();
 }
 
-/// Waits until fewer than `under_way` requests are in flight. Called before waiting for the peer's message,
-/// as perftest does, so that nothing has to be done between that message and its answer.
+/// Waits until fewer than `under_way` requests are in flight. This function is called before waiting for the
+/// peer's message, as perftest does, so that nothing has to be done between that message and its answer.
 void Pair::settle(const Step& step, std::uint64_t under_way) {
   const Queue& queue = queues_[0];
   while (queue.posted - queue.completed >= under_way && error_.empty())

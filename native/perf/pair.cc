@@ -313,8 +313,9 @@ void Pair::post_receive(std::uint32_t queue_pair) {
   }
 }
 
-/// Tells the peer how many messages were received. Called rarely, so that no message is delayed. A sender
-/// that knows of no receive waits, because on most fabrics a message without a receive ends the queue pair.
+/// Tells the peer how many messages were received. This function is called rarely, so that no message is
+/// delayed. A sender that knows of no receive waits, because on most fabrics a message without a receive ends
+/// the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {
   Queue& queue = queues_[queue_pair];
   if (queue.received - queue.notified < std::max(1U, options_.receive_depth / 2)) return;

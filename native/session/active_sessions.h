@@ -1,6 +1,6 @@
 // The sets of sessions that a turn visits: sessions with something to do, sessions that are connecting,
 // sessions with running time limits, and sessions that hold calls. Sessions enter the sets only through this
-// class (session_set.h has the rule). Owned by Context, on its thread.
+// class (session_set.h has the rule). Context owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ class ActiveSessions {
  public:
   ActiveSessions(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Adds the session to every set that it belongs to. Called when the state of the session has changed.
+  /// Adds the session to every set that it belongs to. This function is called when the state of the session
+  /// has changed.
   void keep(Session& session) {
     const SetBits due = session.due();
     shared_.sets.put(due, session.sets(), session.number());
@@ -53,7 +54,7 @@ class ActiveSessions {
   /// do, whatever the total number of sessions is.
   std::uint64_t looked_at() const { return looked_at_; }
   /// Returns an error text about the first session that has something to do but is in no set, or "" when
-  /// there is no such session. Called between turns, by tests.
+  /// there is no such session. This function is called between turns, by tests.
   std::string forgotten() const;
 
  private:

@@ -258,9 +258,9 @@ bool Context::finish_turn() {
   return unfinished_;
 }
 
-/// Moves bulk data. Called after all frames of the iteration have been posted. Posting bulk data may copy the
-/// data, and frames that are posted later would wait for the copy. Returns true when more can be moved at
-/// once.
+/// Moves bulk data. This function is called after all frames of the iteration have been posted. Posting bulk
+/// data may copy the data, and frames that are posted later would wait for the copy. Returns true when more
+/// can be moved at once.
 bool Context::move_bulk() {
   bool unposted = false;
   const bool more =

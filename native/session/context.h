@@ -57,10 +57,10 @@ class Context {
   /// Polls completions and turns them into events. Returns the number of events in the array; when it is not
   /// 0, the caller must enter JS.
   std::uint32_t progress(std::uint64_t now_ns);
-  /// Called before JS reads the events array; until finish_turn(), new events are queued.
+  /// This function is called before JS reads the events array; until finish_turn(), new events are queued.
   void begin_callback();
-  /// Called after JS has handled the events, if there were any. Reposts receives and sends submissions.
-  /// Returns true when progress() must be called again at once.
+  /// This function is called after JS has handled the events, if there were any. Reposts receives and sends
+  /// submissions. Returns true when progress() must be called again at once.
   bool finish_turn();
   /// Sets the time before a request that JS makes outside of a turn, because the time of the last turn may be
   /// long past.
@@ -69,7 +69,7 @@ class Context {
   void flush();
   /// True when progress() has done work that finish_turn() must continue, although it has created no event.
   bool unfinished() const { return unfinished_; }
-  /// Called when JS has requested something outside of a turn; the next turn continues it.
+  /// This function is called when JS has requested something outside of a turn; the next turn continues it.
   void touch() { unfinished_ = true; }
   /// True when the next progress() has events to return without polling.
   bool has_events() const { return !shared_.events.empty(); }

@@ -1,6 +1,6 @@
 // Handles a shortage of arena memory. It notifies JS when memory becomes free again and when calls have
-// waited for long. It reclaims memory from a peer that keeps it in use for some seconds. Owned by Context, on
-// its thread.
+// waited for long. It reclaims memory from a peer that keeps it in use for some seconds. Context owns this
+// object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ class MemoryShortage {
  public:
   MemoryShortage(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Called while calls wait in JS. Notifies JS when memory has been released since the last notification.
+  /// This function is called while calls wait in JS. Notifies JS when memory has been released since the last
+  /// notification.
   void notify_free();
   /// Notifies JS, once, that calls have waited for long.
   void notify_short();

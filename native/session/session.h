@@ -48,7 +48,8 @@ class Session final : public Link {
   /// memory, because its response is then sent as a large message.
   std::int32_t take_long_slot(std::optional<std::uint32_t> call);
   void cancel(std::uint32_t slot, boundary::Reason reason);
-  /// Called when the application waits for the large message of this part. PART_WAITS has named the part.
+  /// This function is called when the application waits for the large message of this part. PART_WAITS has
+  /// named the part.
   void want(std::uint32_t call);
   void close(const std::string& reason) {
     if (error_.empty()) closed_ = endpoint_->count().all() == 0;
@@ -85,7 +86,8 @@ class Session final : public Link {
   /// Ends the session when a cancelled call has been pending release for too long, or when the peer makes no
   /// progress with bulk data.
   void check_held();
-  /// Posts READs or WRITEs until the credit of FairQueue is used up. Called when it is the session's turn.
+  /// Posts READs or WRITEs until the credit of FairQueue is used up. This function is called when it is the
+  /// session's turn.
   Moved move(Bulk kind, std::int64_t& credit);
   /// True while prepared requests or receives wait for another turn.
   bool has_unposted() const { return unposted_ || receives_.has_consumed(); }

@@ -20,7 +20,7 @@ class SessionRows {
  public:
   explicit SessionRows(telemetry::CountersPage& page) : page_(page) { owners_.fill(kNone); }
 
-  /// Called when the session in this table entry has been opened, and when it has ended.
+  /// This function is called when the session in this table entry has been opened, and when it has ended.
   void opened(std::uint32_t index);
   void closed(std::uint32_t index);
   /// `security` is the value for SessionRow.

@@ -17,7 +17,7 @@ export interface Soak {
   /** The program with which the server process is started. */
   readonly server?: ForkOptions;
   readonly address?: string;
-  /** Called with the figures of each round. */
+  /** This function is called with the figures of each round. */
   readonly log?: (line: string) => void;
 }
 

@@ -55,7 +55,7 @@ void BlockBuffers::make_weak(memory::BlockId block, Entry& entry) {
   young_.lent(arena_.at(block).capacity);
 }
 
-/// Called when JS no longer has the buffer and the lease has not been returned.
+/// This function is called when JS no longer has the buffer and the lease has not been returned.
 void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
   const memory::Block* memory = arena_.known(block);
   if (std::exchange(entry.weak, false) && memory != nullptr) young_.collected(memory->capacity);
@@ -131,7 +131,7 @@ napi_value BlockBuffers::move(napi_value buffer) const {
   return nullptr;
 }
 
-/// Called when JS no longer has the buffer.
+/// This function is called when JS no longer has the buffer.
 void BlockBuffers::give_back(memory::BlockId block, Entry& entry) {
   entry.weak = false;
   young_.returned(arena_.at(block).capacity);
@@ -173,9 +173,9 @@ bool BlockBuffers::is_transferred(napi_value value) const {
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
 }
 
-/// Called by finalizers. Returns whether another thread may read the memory. This is true when the thread is
-/// ending and the buffer is gone or was transferred. (The end of a thread runs all finalizers, even those of
-/// memory that another thread has received.)
+/// This function is called by finalizers. Returns whether another thread may read the memory. This is true
+/// when the thread is ending and the buffer is gone or was transferred. (The end of a thread runs all
+/// finalizers, even those of memory that another thread has received.)
 bool BlockBuffers::outlives_thread(const Entry& entry) const {
   // Without transfer(), all buffers are already detached (see make()), and none can be sent to another
   // thread.

@@ -18,7 +18,7 @@ class EventLoop {
   class Listener {
    public:
     virtual void turn() = 0;
-    /// Called when the descriptor is readable.
+    /// This function is called when the descriptor is readable.
     virtual void readable() = 0;
     virtual void tick() = 0;
 

@@ -1,6 +1,6 @@
 // The pump runs a context in the event loop of its JS thread. While there is traffic it spins (the loop does
-// not block); otherwise it arms the completion queue and sleeps on its descriptor. Owned by Engine; every
-// callback runs on the JS thread, from the event loop.
+// not block); otherwise it arms the completion queue and sleeps on its descriptor. Engine owns this object;
+// every callback runs on the JS thread, from the event loop.
 #pragma once
 
 #include <algorithm>
@@ -47,7 +47,8 @@ class Pump final : private EventLoop::Listener {
   std::uint64_t now_ns() const { return clock_ ? clock_() : monotonic_ns(); }
   /// Replaces the clock of the machine, for a stepped simulation.
   void set_clock(std::function<std::uint64_t()> now_ns) { clock_ = std::move(now_ns); }
-  /// Called when work has been added. The next turn takes place in the loop's next iteration.
+  /// This function is called when work has been added. The next turn takes place in the loop's next
+  /// iteration.
   void kick();
   /// Closes the pump. The context may be destroyed after this. `then` runs when the event loop has released
   /// the pump.

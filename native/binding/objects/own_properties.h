@@ -1,5 +1,5 @@
-// Defines properties of the context object that JS reads for each message or each turn. Used on the JS
-// thread.
+// Defines properties of the context object that JS reads for each message or each turn. This code runs on the
+// JS thread.
 #pragma once
 
 #include <napi.h>

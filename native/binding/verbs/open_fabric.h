@@ -1,5 +1,5 @@
-// Opens the device that `rdma-rpc/verbs` asks for by name, or that remote memory of a session needs. On the
-// JS thread.
+// Opens the device that `rdma-rpc/verbs` asks for by name, or that remote memory of a session needs. This
+// code runs on the JS thread.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ std::shared_ptr<Shown> taken(void* hint) {
   return *owner;
 }
 
-/// Called when the thread ends. Another thread may use memory whose buffer was transferred.
+/// This function is called when the thread ends. Another thread may use memory whose buffer was transferred.
 void before_the_end(napi_env env, void*, void* hint) {
   const auto shown = taken(hint);
   if (shown->block == nullptr || std::exchange(shown->looked, true)) return;

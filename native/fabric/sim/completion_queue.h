@@ -35,7 +35,7 @@ class SimCompletionQueue final : public CompletionQueue {
   void announce();
   /// Makes poll() conclude the connection of this queue pair when its time has come.
   void add_connecting(SimQueuePair& qp) { connecting_.push_back(&qp); }
-  /// Called for a queue pair that is being destroyed.
+  /// This function is called for a queue pair that is being destroyed.
   void forget(const SimQueuePair& qp, std::uint32_t requests);
 
   std::uint64_t mark() const { return taken_.mark(entries_); }

@@ -1,5 +1,5 @@
 // An opened device: context, protection domain, the port in use, the probed capabilities, and all queue pairs
-// by number. Used on one thread.
+// by number. This code runs on one thread.
 #pragma once
 
 #include <memory>
@@ -55,8 +55,8 @@ class Device final : public fabric::Device {
   // The following members are for the other classes of this folder.
   const VerbsOptions& options() const { return options_; }
   const Port& port() const { return port_; }
-  /// Queries the port again, see port.h. Called for each queue pair that is made or connected, and when the
-  /// device reports a change.
+  /// Queries the port again, see port.h. This function is called for each queue pair that is made or
+  /// connected, and when the device reports a change.
   void refresh_port();
   /// Returns why the port can neither send nor receive, or "" when it can. See port_state.h.
   const std::string& why_port_down() { return port_state_.why_down(context_.get(), port_.number); }
@@ -104,7 +104,7 @@ class Device final : public fabric::Device {
   /// events.cc.
   void read_async_events();
   Watchdog& watchdog() { return watchdog_; }
-  /// Called each second. Returns false when no queue pair waits for a completion.
+  /// This function is called each second. Returns false when no queue pair waits for a completion.
   bool check_requests();
   /// Returns whether the device completes no request any more. A removed device (is_gone()) need not be dead.
   /// Objects of a dead device can still be closed.

@@ -1,4 +1,5 @@
-// Lists the RDMA devices of this machine and opens one of them. Called when a device is opened or listed.
+// Lists the RDMA devices of this machine and opens one of them. This code is called when a device is opened
+// or listed.
 #pragma once
 
 #include <span>

@@ -28,9 +28,9 @@ void Device::read_async_events() {
   }
 }
 
-/// Called when rdma_cm reports that the device is removed. A driver that supports removal while in use ends
-/// everything with IBV_EVENT_DEVICE_FATAL. Other drivers (soft-RoCE, soft-iWARP) report nothing, keep
-/// working, and wait until no process has the device open.
+/// This function is called when rdma_cm reports that the device is removed. A driver that supports removal
+/// while in use ends everything with IBV_EVENT_DEVICE_FATAL. Other drivers (soft-RoCE, soft-iWARP) report
+/// nothing, keep working, and wait until no process has the device open.
 void Device::be_removed() {
   gone_ = true;
   for (const Slot& slot : slots_) {

@@ -1,5 +1,5 @@
-// NUMA nodes: where a device is, and memory near it. Called when a device is opened and when it gets memory,
-// on its thread. Uses the kernel's interface alone, without libnuma.
+// NUMA nodes: where a device is, and memory near it. This code is called when a device is opened and when it
+// gets memory, on the device's thread. Uses the kernel's interface alone, without libnuma.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Requests that expose memory to the peer. Each request is sent, in order, when there is room to bind its
-// windows and to copy its staged data. Owned by ClientEndpoint, on the context's thread.
+// windows and to copy its staged data. ClientEndpoint owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>

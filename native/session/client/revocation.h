@@ -4,7 +4,7 @@
 // peer has answered. Its caller is notified at once, and its call slot and memory are released later, with
 // RELEASED. The last event of a call may be emitted only under two conditions: the peer can no longer write
 // to memory of the application, and no handler can get bytes that the application writes there from then on
-// (docs/internals/decisions/calls.md). Owned by ClientEndpoint, on the context's thread.
+// (docs/internals/decisions/calls.md). ClientEndpoint owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ class Revocation {
   Revocation(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, CallCount& count)
       : link_(link), shared_(link.shared()), calls_(calls), memory_(memory), count_(count) {}
 
-  /// Called when the result of a call is known. JS gets the result when all windows of the call are invalid.
+  /// This function is called when the result of a call is known. JS gets the result when all windows of the
+  /// call are invalid.
   void end(std::uint32_t slot, const boundary::Event& result);
   /// Ends the call after all of its windows have become invalid, or after the queue pair has been destroyed.
   /// In the second case, `windows_intact` is false.
@@ -33,10 +34,10 @@ class Revocation {
 
   /// Limits the time for which the caller still waits to kSettleGraceNs from now on.
   void start_timeout(ClientCall& call, boundary::Reason reason);
-  /// Called when the SEND of a CANCEL has completed. The peer will find the CANCEL before the completions of
-  /// later READs.
+  /// This function is called when the SEND of a CANCEL has completed. The peer will find the CANCEL before
+  /// the completions of later READs.
   void on_cancel_arrived(std::uint32_t call);
-  /// Called when an invalidation has completed.
+  /// This function is called when an invalidation has completed.
   void on_invalidated(std::uint32_t slot);
 
   /// True while invalidations wait for room in the send queue.

@@ -1,6 +1,6 @@
 // The link of a session: its queue pair, the send queue, the receives and their credits, and the operations
 // on these that both endpoints use. It knows nothing of calls. A Session is a Link and has an endpoint
-// (endpoint.h) that uses it. On the context's thread.
+// (endpoint.h) that uses it. This code runs on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -91,8 +91,9 @@ class Link {
   bool fits_frames(std::uint32_t bytes) const {
     return bytes <= std::max(shared_.slot_bytes, segmented_bytes_);
   }
-  /// Reassembles a message in segments; JS gets it with this event. Called for REQUEST and SETTLED, before
-  /// the state of the call changes. Returns false when no buffer was free; the session has then failed.
+  /// Reassembles a message in segments; JS gets it with this event. This function is called for REQUEST and
+  /// SETTLED, before the state of the call changes. Returns false when no buffer was free; the session has
+  /// then failed.
   bool put_together(boundary::Event& event, const wire::Frame& frame);
   bool has_segments() const { return !segments_.empty(); }
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,

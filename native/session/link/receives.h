@@ -32,7 +32,7 @@ constexpr std::uint64_t wr_id_base(std::uint32_t session) { return std::uint64_t
 class Receives {
  public:
   Receives(Shared& shared, std::uint32_t session, std::uint32_t depth);
-  /// Called after the queue pair has been destroyed.
+  /// This function is called after the queue pair has been destroyed.
   ~Receives();
   Receives(const Receives&) = delete;
   Receives& operator=(const Receives&) = delete;
@@ -74,7 +74,8 @@ class Receives {
   std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
 
   // --- received frames
-  /// Called when the receive of that number has completed, or when `count` own receives have been flushed.
+  /// This function is called when the receive of that number has completed, or when `count` own receives have
+  /// been flushed.
   void came(std::uint32_t receive, std::uint32_t count) {
     if (shares()) {
       shared_.shared_receives.came(*member_, session_, receive);

@@ -1,6 +1,6 @@
 // Collects a message that arrives in segments until it is complete. The SEGMENT frames stay in their
-// receives. A peer that never completes its message therefore uses only its own credits. Owned by Link, on
-// the context's thread.
+// receives. A peer that never completes its message therefore uses only its own credits. Link owns this
+// object and uses it on the context's thread.
 #pragma once
 
 #include <cstddef>

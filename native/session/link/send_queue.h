@@ -115,7 +115,8 @@ class SendQueue {
 
   /// Sets the object that seals every frame when the frame is posted. Must be called before the first frame.
   void seal_by(Sealing* sealing) { sealing_ = sealing; }
-  /// Allows posting. Called when the queue pair is connected; until then the queue reports no room.
+  /// Allows posting. This function is called when the queue pair is connected; until then the queue reports
+  /// no room.
   void open() { open_ = true; }
   bool is_open() const { return open_; }
 
@@ -223,8 +224,9 @@ class SendQueue {
   /// Removes the waiting request frame of this call. Returns true when there was such a frame; it will then
   /// never be sent.
   bool remove(std::uint32_t call);
-  /// Called when the queue pair is in ERR. Drops everything that was not posted, and calls `f(call)` for each
-  /// dropped request frame. Then posts the last work request, whose completion shows that the queue is empty.
+  /// This function is called when the queue pair is in ERR. Drops everything that was not posted, and calls
+  /// `f(call)` for each dropped request frame. Then posts the last work request, whose completion shows that
+  /// the queue is empty.
   template <class F>
   void drain(F&& f) {
     for (std::size_t i = 0; i < prepared_; ++i) {

@@ -1,5 +1,5 @@
 // Handles connections of queue pairs like a server's listener: accepts them, reads the first bytes of each,
-// and hands it over. Used by tests, on the thread of the devices or on another thread.
+// and hands it over. This file is used by tests, on the thread of the devices or on another thread.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // Harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as their
-// sender chooses. Used by tests of unix connections.
+// sender chooses. This file is used by tests of unix connections.
 #pragma once
 
 #include <arpa/inet.h>

@@ -37,7 +37,7 @@ class Meter {
       posted.pop_front();
     }
   }
-  /// Called when the session has ended, so that its queue pair is flushed.
+  /// This function is called when the session has ended, so that its queue pair is flushed.
   void forget(std::uint32_t session) {
     for (const Work& work : posted_[session]) of_kind(work) -= work.bytes;
     posted_.erase(session);

@@ -1,5 +1,6 @@
 // Identifies a process by its pid and start time, so that a later process with the same pid is recognized as
-// another one. Used by connect() and by revocations that wait for a peer, on the device's thread.
+// another one. This file is used by connect() and by revocations that wait for a peer, on the device's
+// thread.
 #pragma once
 
 #include <cstdint>

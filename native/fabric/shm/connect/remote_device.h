@@ -1,6 +1,6 @@
 // The peer's device as this process sees it: its tables, its memory (mapped at first use) and, if the system
-// allows it, all other memory of its process. Shared by the queue pairs that connect to that device. Used on
-// the device's thread, which also performs the copies.
+// allows it, all other memory of its process. Shared by the queue pairs that connect to that device. This
+// code runs on the device's thread, which also performs the copies.
 #pragma once
 
 #include <array>
@@ -75,8 +75,8 @@ class RemoteDevice {
   /// first use). If the process lacks descriptors or memory, `why` says so.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
-  /// Called when no queue pair uses the memories, because mapped memory would otherwise outlive a peer that
-  /// ends. Small memories that still exist stay mapped for the next session.
+  /// This function is called when no queue pair uses the memories, because mapped memory would otherwise
+  /// outlive a peer that ends. Small memories that still exist stay mapped for the next session.
   void unmap_memories();
   /// Copies between the peer's memory and local memory. Always succeeds for mapped memory.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;

@@ -22,8 +22,8 @@ void QueuePair::await_release(std::uint32_t marker, std::uint64_t addr, std::uin
   awaited_ = {marker, addr, bytes, std::chrono::steady_clock::now() + grace, {}};
 }
 
-// Revokes the windows of this queue pair and waits for a copy in progress. Called when the shared state
-// already says that this queue pair has failed, so that the peer begins no other copy.
+// Revokes the windows of this queue pair and waits for a copy in progress. This function is called when the
+// shared state already says that this queue pair has failed, so that the peer begins no other copy.
 void QueuePair::await_any_release() {
   std::vector<std::pair<std::uint32_t, KeyEntry>> windows;
   device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t key, const KeyEntry& key_entry) {

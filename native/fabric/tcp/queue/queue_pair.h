@@ -4,7 +4,7 @@
 // files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames
 // out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending belong to one
 // class. An incoming frame causes an ack, answers or a refusal, and a send may end the connection for both
-// directions. Two classes would call each other at every step. Used on the device's thread.
+// directions. Two classes would call each other at every step. This code runs on the device's thread.
 //
 // Reading never waits for writing. Each incoming frame is executed or refused at once. At most a few frames
 // wait to be sent then: an ack, kReadsMax READ responses, and one refusal. Therefore two sides that only
@@ -76,7 +76,7 @@ class QueuePair final : public fabric::QueuePair {
   const Token& token() const { return address_.token; }
 
   // The following members are for the listener, the acceptor and the dialer.
-  /// Called when a connection for this queue pair has arrived.
+  /// This function is called when a connection for this queue pair has arrived.
   void take(IncomingConnection incoming);
   void connected(UniqueFd fd);
   /// Goes to ERR for a reason that no completion reports.
@@ -89,8 +89,8 @@ class QueuePair final : public fabric::QueuePair {
   bool asks_for_path() const { return path_.asks(); }
 
   // The following members are for the completion queue.
-  /// Called when the socket is ready. `ends` is set when the readable bytes are followed by the end of the
-  /// connection.
+  /// This function is called when the socket is ready. `ends` is set when the readable bytes are followed by
+  /// the end of the connection.
   void note_ready(bool readable, bool writable, bool ends);
   void turn();
   bool is_blocked() const { return out_ != Out::free; }
@@ -134,7 +134,7 @@ class QueuePair final : public fabric::QueuePair {
     bool question = false;  ///< a completion waits already, and no request in flight asks for an ack
     bool features = false;  ///< the peer has asked what this side supports; the answer is sent before the ack
     bool asks() const { return wanted || question; }
-    /// Called when a request has asked for an ack.
+    /// This function is called when a request has asked for an ack.
     void asked() { wanted = question = false; }
   };
 

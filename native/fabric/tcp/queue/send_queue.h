@@ -1,5 +1,5 @@
 // The send queue of a queue pair: posted requests, the progress of each, and which completion is due next. It
-// does not use the socket. Used by the queue pair, on the device's thread.
+// does not use the socket. This file is used by the queue pair, on the device's thread.
 //
 // Meaning of the queue's indices (software/send_indices.h). Requests from `retired` to `started` are
 // completely in frames, or are executed local requests, and wait for the peer or for earlier requests.
@@ -100,7 +100,7 @@ class SendQueue {
   void moved(std::uint32_t bytes);
   /// Returns the number of bytes of WRITEs that are not in frames yet.
   std::uint64_t unsent_write_bytes() const { return unsent_write_bytes_; }
-  /// Called when all bytes of next() are in frames, or when it has been executed.
+  /// This function is called when all bytes of next() are in frames, or when it has been executed.
   void started();
 
   /// Returns a number for a request without a slot.
@@ -108,16 +108,16 @@ class SendQueue {
   /// Returns whether sent requests exist that the peer has not acknowledged.
   bool is_unacked() const { return acked_ != next_number_; }
 
-  /// Called when the peer has executed all requests before this number. Returns false when that is
-  /// impossible.
+  /// This function is called when the peer has executed all requests before this number. Returns false when
+  /// that is impossible.
   bool acked(std::uint32_t number);
   /// Returns the oldest READ that waits for bytes, or null.
   SendSlot* reading();
-  /// Called when all bytes of the oldest READ have arrived.
+  /// This function is called when all bytes of the oldest READ have arrived.
   void read_done();
   /// Makes outstanding READs into that memory discard their bytes.
   void abandon_reads(std::uint64_t addr, std::uint64_t bytes);
-  /// Called when the peer refuses this request. Returns false when that is impossible.
+  /// This function is called when the peer refuses this request. Returns false when that is impossible.
   bool refused(std::uint32_t number, WcStatus status);
   /// Fails the oldest request that the peer has not executed. Returns false when no such request exists.
   bool fail_oldest(WcStatus status);

@@ -1,10 +1,9 @@
 // Connects a queue pair to its peer by rdma_cm. The queue pair already exists, and this file moves it through
-// its states, so that receives are posted in time. On iWARP the kernel moves it. Used on the device's thread.
-//
-// rdma_cm sends a lost message again only after four seconds. Therefore the active side repeats its request
-// earlier, with another id, and the passive side uses the newest request. The queue pairs are not affected,
-// because the address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and
-// repeats messages by itself.
+// its states, so that receives are posted in time. On iWARP the kernel moves it. This code runs on the
+//device's thread. rdma_cm sends a lost message again only after four seconds. Therefore the active side
+//repeats its request earlier, with another id, and the passive side uses the newest request. The queue pairs
+//are not affected, because the address blobs contain the numbers of their first packets. On iWARP, TCP makes
+//the handshake and repeats messages by itself.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // Connects one queue pair to its peer, from the address blobs to the end of the connection: by rdma_cm
 // (cm_connection.h) or with the content of the blobs alone (sideband_connection.h). Made and used by
-// QueuePair; Attempts reports expired time limits. Used on the device's thread.
+// QueuePair; Attempts reports expired time limits. This code runs on the device's thread.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class Connection {
   virtual bool busy() const = 0;
   /// Notifies the peer that the queue pair is in ERR.
   virtual void disconnect() = 0;
-  /// Called when data arrives before the queue pair counts as connected.
+  /// This function is called when data arrives before the queue pair counts as connected.
   virtual void data_came() {}
   /// Takes over the queue pair and destroys it.
   virtual void close(QueueObjects queue) = 0;

@@ -1,5 +1,5 @@
 // The rdma_cm objects of a device: the event channel of all its connections, and the listener for incoming
-// ones. Used on the device's thread.
+// ones. This code runs on the device's thread.
 #pragma once
 
 #include <chrono>

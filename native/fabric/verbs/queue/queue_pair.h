@@ -1,7 +1,8 @@
 // A queue pair, most often a reliable connection. Malformed requests of RC are posted as requests that fail
 // when their turn comes. Requests that are posted after a failure end without the device. Creation and
 // connecting are in queue_pair.cc, posting in posting.cc, the differences of UC and UD in unreliable.cc, the
-// moves between states in states.cc, requests for the watchdog in watchdog.cc. Used on the device's thread.
+// moves between states in states.cc, requests for the watchdog in watchdog.cc. This code runs on the device's
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -86,7 +87,8 @@ class QueuePair final : public fabric::QueuePair {
   bool is_on(const ibv_srq* srq) const { return shared_ != nullptr && shared_->srq().get() == srq; }
   bool shares_receives() const { return shared_ != nullptr; }
   std::uint32_t tag() const { return tag_; }
-  /// Called when the device takes no more shared receives for this queue pair, because it has ended.
+  /// This function is called when the device takes no more shared receives for this queue pair, because it
+  /// has ended.
   void takes_no_more();
   /// Call when completions are missing. Later completions are ignored: all outstanding requests end as
   /// flushed.
@@ -96,10 +98,10 @@ class QueuePair final : public fabric::QueuePair {
   mutable std::uint32_t windows_bound = 0;
   bool has_carried_out(std::uint32_t request) const { return sends_.has_succeeded(request); }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
-  /// Called in ERR when the completion queue is empty. A device does not report unsignaled requests that it
-  /// has executed. Without this check, requests behind them would wait for ever. The first call destroys the
-  /// device's queue pair, so that the device does nothing more. The next call ends all requests without a
-  /// completion as flushed. Returns true when the call has destroyed the queue pair.
+  /// This function is called in ERR when the completion queue is empty. A device does not report unsignaled
+  /// requests that it has executed. Without this check, requests behind them would wait for ever. The first
+  /// call destroys the device's queue pair, so that the device does nothing more. The next call ends all
+  /// requests without a completion as flushed. Returns true when the call has destroyed the queue pair.
   bool finish_flush();
   /// Returns whether finish_flush() or poll_failed() has work to do.
   bool is_flushing();
@@ -107,8 +109,8 @@ class QueuePair final : public fabric::QueuePair {
   std::size_t poll_failed(std::span<Wc> out);
   /// Called when the device is removed: ends all requests that the device has.
   void lose_device(const std::string& why);
-  /// Called each second. Fails the queue pair when nothing has completed for too long. Returns false when no
-  /// request is outstanding.
+  /// This function is called each second. Fails the queue pair when nothing has completed for too long.
+  /// Returns false when no request is outstanding.
   bool check_requests();
   /// Returns null when the device's driver needs no workaround.
   soft::Workaround* workaround() const { return workaround_.get(); }

@@ -1,6 +1,6 @@
-// Determines which of the kernel's software drivers a device has, and the defects of that driver. Called by
-// the probe and when devices and queue pairs are made; no other file depends on the driver. On the device's
-// thread.
+// Determines which of the kernel's software drivers a device has, and the defects of that driver. This code
+// is called by the probe and when devices and queue pairs are made; no other file depends on the driver. On
+// the device's thread.
 //
 //   defect                                        driver      Linux           worked around in
 //   a bind is executed again                      soft-RoCE   5.14 and later  rxe.cc

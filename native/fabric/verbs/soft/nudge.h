@@ -23,7 +23,7 @@ class Nudge {
   static constexpr std::uint32_t kSendsMax = 5;
 
   explicit Nudge(QueuePair& qp) : qp_(qp) {}
-  /// Called each second. Returns false when the peer needs no further WRITE.
+  /// This function is called each second. Returns false when the peer needs no further WRITE.
   bool second();
 
  private:

@@ -1,5 +1,5 @@
 // shm-fd: a queue pair that waits for its peer, and the far end of its control connection, operated by the
-// test. Used by tests of hostile peers.
+// test. This file is used by tests of hostile peers.
 #pragma once
 
 #include <fcntl.h>

@@ -30,7 +30,7 @@ struct World {
     if (at == path.size()) path.push_back({0, options});
     return path[at++].made;
   }
-  /// Called at each system call.
+  /// This function is called at each system call.
   void called() {
     if (in_peer || deliveries.empty()) return;
     if (choose(2) == 1) deliver();

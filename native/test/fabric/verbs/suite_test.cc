@@ -45,7 +45,8 @@ class VerbsFabric final : public FabricUnderTest {
   std::unique_ptr<Device> client_, server_;
 };
 
-/// The ways to connect that both devices have. Called at the start of the program, by each test.
+/// The ways to connect that both devices have. This function is called at the start of the program, by each
+/// test.
 const std::vector<FabricFactory>& ways() {
   static std::vector<FabricFactory> found;
   static bool looked = false;

@@ -57,7 +57,7 @@ class Nic {
   std::uint64_t commands = 0;
   /// Number of READs and atomics of peers for which the queue pairs in RTR and RTS have resources.
   int reads_reserved = 0;
-  /// Called with each queue pair's attributes and their mask, before the NIC receives them.
+  /// This function is called with each queue pair's attributes and their mask, before the NIC receives them.
   std::function<void(const ibv_qp_attr&, int mask)> told;
   /// The attributes of each queue pair that was made.
   std::vector<ibv_qp_cap> made;

@@ -1,5 +1,5 @@
-// The objects to which the handles of the library point. Used by the files of this folder, under the lock of
-// nic.h.
+// The objects to which the handles of the library point. This file is used by the files of this folder, under
+// the lock of nic.h.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -71,7 +71,7 @@ struct Qp : ibv_qp {
     return srq != nullptr ? static_cast<Srq*>(srq)->receives : receives;
   }
   void fail();
-  /// Called when the peer has ended, as rdma_cm would notify this side.
+  /// This function is called when the peer has ended, as rdma_cm would notify this side.
   void hear_good_bye();
   /// Returns whether requests have to wait for a reason other than the peer's receives.
   bool is_held_up() const;

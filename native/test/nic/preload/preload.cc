@@ -1,5 +1,5 @@
 // NICs of our own making for a process that is not a test of GoogleTest, such as Node: this library is loaded
-// in front of libibverbs by LD_PRELOAD. Used by test/nic. nic.h describes the threads.
+// in front of libibverbs by LD_PRELOAD. This file is used by test/nic. nic.h describes the threads.
 //
 // RDMA_RPC_TEST_NICS lists the NICs: `mlx5@10.1.0.1/24,hns,capable!`. First comes the name of a profile of
 // profiles.cc, with `!` behind it for a NIC that is the same but has no windows. A NIC with an address has it

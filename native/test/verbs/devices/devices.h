@@ -1,6 +1,6 @@
 // The RDMA devices of these tests: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the first
 // device for both ends. The file also describes the virtual machine of test/rdma-vm, in which the wire
-// between the devices can be disturbed. Used by everything in native/test/verbs.
+// between the devices can be disturbed. This file is used by everything in native/test/verbs.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // A device that forwards everything to another device, except when a hook intervenes. A hook fails a
-// resource, or acts at a certain work request. It is for faults that no device produces on demand. Used on
-// the thread of its context.
+// resource, or acts at a certain work request. It is for faults that no device produces on demand. This code
+// runs on the thread of its context.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 namespace rdma_rpc::session::test {
 
 struct Hooks {
-  /// Returns false to fail this resource. Called for each memory, region, window, completion queue and queue
-  /// pair.
+  /// Returns false to fail this resource. This function is called for each memory, region, window, completion
+  /// queue and queue pair.
   std::function<bool()> grant = [] { return true; };
-  /// Called before and after each request of a send queue is posted; with these hooks, each request has a
-  /// doorbell of its own.
+  /// This function is called before and after each request of a send queue is posted; with these hooks, each
+  /// request has a doorbell of its own.
   std::function<void(const fabric::SendWr&)> before, after;
   /// Returns how many of the requests that are posted at once the send queue accepts.
   std::function<std::size_t(std::span<const fabric::SendWr>)> takes;

@@ -1,6 +1,6 @@
 // The wire between the two devices of the guest (test/rdma-vm): disturbed, cut, unplugged and restored. Each
-// of these objects restores the wire when it is destroyed. Used by tests that have checked why_no_wire()
-// first.
+// of these objects restores the wire when it is destroyed. This file is used by tests that have checked
+// why_no_wire() first.
 #pragma once
 
 #include <string>

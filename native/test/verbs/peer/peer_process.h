@@ -1,6 +1,6 @@
 // The other end of a session in a separate process, which can be killed or stopped at a chosen moment of a
 // call. It sends the signal to itself, so that the moment is exact. It is controlled through a socket and
-// answers each order once. Used by the tests of native/test/verbs, on the test's thread.
+// answers each order once. This file is used by the tests of native/test/verbs, on the test's thread.
 #pragma once
 
 #include <sys/types.h>
