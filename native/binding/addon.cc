@@ -1,5 +1,5 @@
-// Entry point of the addon. Runs once per JS thread. Its only state is the thread's budget for garbage
-// collections.
+// This file is the entry point of the addon. It runs once per JS thread. Its only state is the thread's
+// budget for garbage collections.
 #include <napi.h>
 
 #include <algorithm>

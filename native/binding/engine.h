@@ -38,7 +38,7 @@ struct EngineOptions {
 
 class Engine {
  public:
-  /// Returns null, with the reason in `error`, when a part of it cannot be opened.
+  /// Returns null, with the reason in `error`, when a part of the engine cannot be opened.
   static Engine* open(Napi::Env env, const EngineOptions& options, std::string* error);
   /// Ends all sessions and detaches all shared buffers. No callback is called afterwards, and the engine
   /// deletes itself.

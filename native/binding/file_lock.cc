@@ -23,8 +23,8 @@ constexpr int kTries = 100;
 struct FileLock {
   std::string path;
   int fd = -1;
-  bool ours = false;  ///< created by this process, or left by another process of this library: it may be
-                      ///< removed
+  bool ours = false;  ///< this process has created the file, or another process of this library has left it:
+                      ///< it may be removed
 
   ~FileLock() {
     if (fd >= 0) ::close(fd);

@@ -1,4 +1,4 @@
-// A lock on a file, held until it is released or the process ends in any way. This file is used by listeners
+// Locks a file until the lock is released or the process ends in any way. This file is used by listeners
 // (runtime/control/socket/unix-path.ts), on the JS thread.
 #pragma once
 

@@ -23,7 +23,7 @@ struct Request {
 /// An object that a request keeps alive until it has completed.
 using Kept = std::shared_ptr<const void>;
 
-/// The part of a queue that its completion queue uses.
+/// The interface of a queue that its completion queue uses.
 class Source {
  public:
   virtual ~Source() = default;

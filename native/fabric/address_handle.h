@@ -27,7 +27,7 @@ struct AhAttr {
   std::uint32_t flow_label = 0;
 };
 
-/// Created by Device::create_ah().
+/// Device::create_ah() creates these objects.
 class AddressHandle {
  public:
   virtual ~AddressHandle() = default;  ///< every datagram that names the handle must have completed

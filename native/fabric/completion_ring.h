@@ -29,7 +29,7 @@ template <typename Pair>
 class CompletionRing {
  public:
   std::uint64_t size() const { return tail_ - head_; }
-  /// Makes room for all requests that one more queue pair can have outstanding.
+  /// Makes room for the completions of all requests that one more queue pair can have outstanding.
   void make_room(std::uint32_t requests) {
     room_ += requests;
     if (room_ <= ring_.size()) return;

@@ -1,7 +1,7 @@
 // A shared receive queue: receives that several queue pairs share. The number of receives depends on the
-// total number of messages that can arrive at once. It does not grow with the number of connections times the
-// messages of each. Available where Capabilities::max_srq_wr is not 0. Created by a Device, used by
-// native/session, on the device's thread.
+// total number of messages that can arrive at once. This number does not grow with the number of connections
+// times the messages of each. Shared receive queues are available where Capabilities::max_srq_wr is not 0. A
+// Device creates them and native/session uses them, on the device's thread.
 //
 // These rules apply in addition to those of fabric.h (the suite checks them):
 //  - A message uses the oldest receive, on whichever queue pair the message arrives. The completion has the
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kNoReceive = ~std::uint64_t{0};
 
 class ReceiveQueue {
  public:
-  /// Every queue pair that uses the queue must have been destroyed. Posted receives get no completions.
+  /// Every queue pair that uses the queue must have been destroyed. Posted receives then get no completions.
   virtual ~ReceiveQueue() = default;
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;

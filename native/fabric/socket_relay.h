@@ -2,7 +2,7 @@
 // Linux 6.16, see rights.h). One thread of the process reads from those connections and passes only the bytes
 // on, through socket pairs. A connection that sends a descriptor is closed. This file is used by the binding
 // for the sideband connections of unix addresses, and by the acceptor, which needs the connection itself.
-// This code may run on any thread.
+// Any thread may call these functions.
 #pragma once
 
 #include <string>

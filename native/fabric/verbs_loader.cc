@@ -31,7 +31,7 @@ void* verbs_plugin_entry(const std::string& path, const char* name, std::string*
              " (it is built where libibverbs-dev and librdmacm-dev are installed)";
     return nullptr;
   }
-  // Never closed, because libibverbs and its drivers cannot be unloaded safely.
+  // The plug-in is never closed, because libibverbs and its drivers cannot be unloaded safely.
   void* plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) {
     *error = std::string("verbs is off: ") + ::dlerror() +

@@ -1,8 +1,8 @@
 // The registered arena: memory that the fabric can access, divided into blocks. The fabric places bulk
-// payloads in it (those that a server READs, and the responses in a client's reply buffers), and applications
-// allocate from it. Blocks are reused while cache-hot (last freed, first allocated), because fresh pages cost
-// more than the copy into them. This code is called by the session and, for leases, by the binding, on the
-// context's thread only.
+// payloads in the arena (those that a server READs, and the responses in a client's reply buffers), and
+// applications allocate blocks from it. The block that was freed last is allocated first, while it is still
+// in the CPU cache, because fresh pages cost more than the copy into them. This code is called by the session
+// and, for leases, by the binding, on the context's thread only.
 //
 // Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay allocated. A larger block has its
 // own chunk, which is returned to the system when another class needs the budget. A block number is stable
@@ -82,7 +82,7 @@ struct ArenaCounters {
   std::uint64_t blocks_leased = 0;
   std::uint64_t releases = 0;  ///< number of last references released, for blocks that had been used
   std::uint64_t allocs = 0, reused = 0, refused = 0, trimmed_chunks = 0;
-  /// Part of `refused`: requests for memory reserved for peers (Use::fetch, Use::response).
+  /// The part of `refused` that asked for memory reserved for peers (Use::fetch, Use::response).
   std::uint64_t refused_for_peers = 0;
   std::uint64_t stale =
       0;  ///< retain or release of a block without a reference: a bug of the caller, but harmless

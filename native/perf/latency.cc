@@ -1,6 +1,6 @@
-// Latency tests: one message at a time, as in perftest's *_lat. The peer answers a SEND or WRITE with a SEND
-// or WRITE of its own, and half of the round trip counts. A READ or atomic operation brings its own answer.
-// See pair.h.
+// Latency tests send one message at a time, as perftest's *_lat do. The peer answers a SEND or WRITE with a
+// SEND or WRITE of its own, and half of the round trip counts. A READ or atomic operation brings its own
+// answer. See pair.h.
 #include <algorithm>
 #include <atomic>
 
@@ -51,8 +51,8 @@ bool Pair::await_written(const Step& step, std::uint64_t number) {
   return error_.empty();
 }
 
-/// Waits until fewer than `under_way` requests are in flight. This function is called before waiting for the
-/// peer's message, as perftest does, so that nothing has to be done between that message and its answer.
+/// Waits until fewer than `under_way` requests are in flight. Like perftest, the loops call this function
+/// before they wait for the peer's message. Nothing then has to be done between that message and its answer.
 void Pair::settle(const Step& step, std::uint64_t under_way) {
   const Queue& queue = queues_[0];
   while (queue.posted - queue.completed >= under_way && error_.empty())

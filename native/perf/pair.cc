@@ -1,4 +1,5 @@
-// Everything that all steps share: connecting, receives, completions, waiting, checking messages. See pair.h.
+// The code that all steps share: it connects, posts receives, polls completions, waits, and checks messages.
+// See pair.h.
 #include "perf/pair.h"
 
 #include <poll.h>
@@ -313,7 +314,7 @@ void Pair::post_receive(std::uint32_t queue_pair) {
   }
 }
 
-/// Tells the peer how many messages were received. This function is called rarely, so that no message is
+/// Tells the peer how many messages were received. The function is called rarely, so that no message is
 /// delayed. A sender that knows of no receive waits, because on most fabrics a message without a receive ends
 /// the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {

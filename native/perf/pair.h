@@ -92,8 +92,8 @@ class Pair {
   void tell_taken(std::uint32_t queue_pair);
 
   std::size_t poll(const Step* step);
-  /// Polls one completion. For latency tests, in which each message is answered before the next is looked
-  /// for.
+  /// Polls one completion. This is for latency tests, in which each message is answered before the next one
+  /// is looked for.
   std::size_t poll_one(const Step& step);
   void take(const Step* step, const Completion& completion);
   void check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint64_t number,

@@ -48,7 +48,7 @@ struct Outcome {
   std::string error;  ///< empty on success
   std::uint64_t messages = 0, received = 0, elapsed_ns = 0;
   CpuTime cpu;  ///< of the whole process, including the kernel, during the measurement
-  /// For latency tests without a duration: the latency of each message, in ns. It is half of a round trip if
+  /// The latency of each message, in ns, for latency tests without a duration. It is half of a round trip if
   /// the peer answers.
   std::vector<std::uint32_t> latency_ns;
   /// Nanoseconds per message in the fastest span, found as perftest does; 0 when not measured.

@@ -13,7 +13,7 @@ namespace rdma_rpc::session {
 class AnonymousMemory {
  public:
   AnonymousMemory() = default;
-  /// Null when the operating system has refused the memory.
+  /// Returns null when the operating system has refused the memory.
   explicit AnonymousMemory(std::size_t bytes) : bytes_(bytes) {
     void* data =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -117,8 +117,8 @@ enum : int {
 }
 
 namespace slots {
-/// For each session, by table index: the number of send slots that native code holds for the session, and
-/// whether JS waits for a slot.
+/// By table index, the number of send slots that native code holds for each session, and whether JS waits for
+/// a slot.
 enum : int { held, wanted, words };
 }  // namespace slots
 

@@ -258,7 +258,7 @@ bool Context::finish_turn() {
   return unfinished_;
 }
 
-/// Moves bulk data. This function is called after all frames of the iteration have been posted. Posting bulk
+/// Moves bulk data. Must be called after all frames of the iteration have been posted, because posting bulk
 /// data may copy the data, and frames that are posted later would wait for the copy. Returns true when more
 /// can be moved at once.
 bool Context::move_bulk() {

@@ -1,7 +1,7 @@
 // A context has all sessions of one JS thread on one device, the resources that they share (shared.h), and
 // the turn that drives them. A turn is one pass through progress() and finish_turn(); there is one per
-// iteration of the event loop. The binding supplies the time and passes events to JS; the native tests do
-// both without JS. One thread owns a context for its whole life; nothing here is shared between threads.
+// iteration of the event loop. The binding supplies the time and passes events to JS; the native tests do the
+// same without JS. One thread owns a context for its whole life; nothing here is shared between threads.
 //
 // A turn:  progress() → (events? JS reads them, submits) → finish_turn()
 #pragma once
@@ -69,7 +69,7 @@ class Context {
   void flush();
   /// True when progress() has done work that finish_turn() must continue, although it has created no event.
   bool unfinished() const { return unfinished_; }
-  /// This function is called when JS has requested something outside of a turn; the next turn continues it.
+  /// Must be called when JS has requested something outside of a turn; the next turn continues that work.
   void touch() { unfinished_ = true; }
   /// True when the next progress() has events to return without polling.
   bool has_events() const { return !shared_.events.empty(); }
@@ -83,7 +83,7 @@ class Context {
   void expect_response(std::uint32_t method, std::uint32_t bytes) { shared_.predictor.expect(method, bytes); }
 
   // --- sessions (the number of a session is not reused while other code may still have it)
-  /// -1 when the session is refused
+  /// Returns -1 when the session is refused.
   std::int64_t create_session(const SessionOptions& options, std::string* error);
   Session* find(std::uint32_t number) { return sessions_.find(number); }
   /// Returns the reason why the operating system refused memory to the last call that failed for lack of
@@ -93,8 +93,8 @@ class Context {
   /// Allocates a block for JS.
   memory::BlockId alloc(std::size_t bytes, memory::Use use, memory::OwnerId owner = memory::kNobody);
   std::uint32_t session_count() const { return sessions_.size(); }
-  /// Sets the function that is called right before a session's receive slab is freed: it must drop all views
-  /// of the slab.
+  /// Sets the function that is called right before a session's receive slab is freed: the function must drop
+  /// all views of the slab.
   void on_session_gone(std::function<void(std::uint32_t number)> callback) {
     on_session_gone_ = std::move(callback);
   }
@@ -122,12 +122,12 @@ class Context {
   const Flow& flow() const { return shared_.flow; }
   /// See ActiveSessions::looked_at().
   std::uint64_t sessions_looked_at() const { return active_.looked_at(); }
-  /// Number of entries in all sets, including those of ended sessions. For tests.
+  /// Returns the number of entries in all sets, including those of ended sessions. This is for tests.
   std::size_t set_entries() const { return shared_.sets.entries(); }
-  /// See ActiveSessions::forgotten(). For tests.
+  /// See ActiveSessions::forgotten(). This is for tests.
   std::string forgotten() const { return active_.forgotten(); }
-  /// Returns an error text when peers have been granted more of the shared receives than are posted. For
-  /// tests.
+  /// Returns an error text when peers have been granted more of the shared receives than are posted. This is
+  /// for tests.
   std::string overdrawn() const;
   const SharedReceives& shared_receives() const { return shared_.shared_receives; }
   /// True when peers keep write access to memory of large messages after the calls that allowed the access.

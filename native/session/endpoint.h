@@ -1,6 +1,6 @@
 // The interface of a session's endpoint, which handles calls as a client or as a server. A session has one
 // endpoint for its whole life (client/client_endpoint.h or server/server_endpoint.h). A function that only
-// the client or only the server needs does nothing by default. Created and driven by Session, on the
+// the client or only the server needs does nothing by default. Session creates and drives the endpoint on the
 // context's thread.
 #pragma once
 
@@ -54,8 +54,8 @@ class Endpoint {
   /// This function is called when the application waits for the large message of this part. PART_WAITS has
   /// named the part.
   virtual void want(std::uint32_t call) = 0;
-  /// Returns whether the response to that call may be sent in segments. False for a client, which sends no
-  /// responses.
+  /// Returns whether the response to that call may be sent in segments. Returns false for a client, which
+  /// sends no responses.
   virtual bool answers_in_segments(std::uint32_t /*call*/) { return false; }
 
   // --- from the peer
@@ -68,8 +68,8 @@ class Endpoint {
   virtual bool on_control(const wire::Frame& frame) = 0;
 
   // --- completions
-  /// Handles the completion of a work request. `done` says for what purpose the work request was posted. For
-  /// `memory_gone` see fabric::Wc.
+  /// Handles the completion of a work request. `done` says for what purpose the work request was posted.
+  /// fabric::Wc explains `memory_gone`.
   virtual void on_done(SendQueue::Done done, bool memory_gone) = 0;
 
   // --- each turn

@@ -1,6 +1,6 @@
-// Events for JS: the shared array of the next batch, and a queue. An event is queued when it does not fit
-// into the array, or when JS is reading the batch. The context owns this object and uses it on the context's
-// thread.
+// Passes events to JS by the shared array of the next batch, and by a queue. An event is queued when it does
+// not fit into the array, or when JS is reading the batch. The context owns this object and uses it on the
+// context's thread.
 #pragma once
 
 #include <cstdint>

@@ -34,11 +34,12 @@ inline constexpr std::uint32_t kControlCredits = 8;
 inline constexpr std::uint32_t kCreditFrameCredits = 2;
 
 /// Initial and guaranteed size of a credit pool, for sessions whose receives may be shared. Eight of these
-/// credits are reserved for control frames (docs/wire/calls.md §4). Part of the wire protocol.
+/// credits are reserved for control frames (docs/wire/calls.md §4). These numbers are part of the wire
+/// protocol.
 inline constexpr std::uint32_t kCertainReceives = 32;
 /// The part of the guaranteed credits that is reserved for CANCELs of calls that expose memory of the
-/// application. Half of the guaranteed credits are certain to return. The rest of that half is enough for the
-/// longest message in segments, with slots of 8 KiB.
+/// application. Half of the guaranteed credits are certain to return. The part of that half that is not
+/// reserved is enough for the longest message in segments, with slots of 8 KiB.
 inline constexpr std::uint32_t kCertainCancels = 5;
 /// While a context has at most this number of sessions, each session has receives of its own, because a
 /// shared receive queue and its completion queue also take some megabytes.
@@ -63,7 +64,7 @@ inline constexpr std::uint32_t kGatherEntriesMax = 30;
 
 /// Gather entries of up to this length are sent inline, in the frame of the request, instead of being exposed
 /// to the peer. The encoding around one large value has some 130 bytes. Even twice as much is copied within a
-/// few cache lines. (Not tuned.)
+/// few cache lines. (This value has not been tuned.)
 inline constexpr std::uint32_t kInlinedBytes = 256;
 
 /// Spare bytes before the payload of every slot. They are enough for the header and extensions of each frame
@@ -102,13 +103,13 @@ inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 /// (docs/internals/decisions/fairness.md).
 inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
 /// Limit of a session's posted WRITEs that have not completed, because a frame that is posted now waits for
-/// them. It has room for at least two WRITEs, so that the wire does not wait for the next post. By
-/// calculation, 100 Gb/s transfer it in 20 us.
+/// them. The limit has room for at least two WRITEs, so that the wire does not wait for the next post. By
+/// calculation, 100 Gb/s transfer this number of bytes in 20 us.
 inline constexpr std::uint32_t kWriteAheadBytes = 256 * 1024;
 inline constexpr std::uint32_t kWriteChunkBytes = kWriteAheadBytes / 2;
 /// A completion is requested after this number of bytes of WRITEs.
 inline constexpr std::uint32_t kWriteSignalBytes = kWriteAheadBytes / 4;
-/// Limit of READs in flight of all sessions of a context. A session may use at most half of it.
+/// Limit of READs in flight of all sessions of a context. A session may use at most half of this limit.
 inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
 /// A session without READs in flight gets a READ of this size even when the limit is reached. A small frame
 /// waits for at most one such READ of each session.
@@ -127,9 +128,9 @@ inline constexpr std::uint64_t kBulkPeriods = 16;
 /// While other calls wait for memory, a peer has less time: in this time, it must complete kReclaimBytes.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
 /// A slow peer is a peer that completes less than this in kReclaimNs. It may complete less if no more is
-/// left, or if it completes one part in kBulkPeriods of the memory that it keeps in use. Otherwise it loses
-/// that memory: its calls end. If only the end of its session frees the memory, its session ends. Requests
-/// and responses are counted separately, on the awake clock.
+/// left, or if it completes one part in kBulkPeriods of the memory that it keeps in use. Otherwise the peer
+/// loses that memory: its calls end. If only the end of its session frees the memory, its session ends.
+/// Requests and responses are counted separately, on the awake clock.
 inline constexpr std::uint64_t kReclaimBytes = 128 * 1024;
 /// Time for which calls must have waited for memory before a slow peer loses memory.
 inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
@@ -142,7 +143,7 @@ inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
 /// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// The same limit for fabrics on which this thread copies the data that it posts. By calculation the copies
+/// The same limit for fabrics on which this thread copies the data that it posts. By calculation, the copies
 /// take some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
 /// The same limit while there are small calls. By calculation, copying this number of bytes takes 7 us.
@@ -160,7 +161,7 @@ inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
 inline constexpr std::size_t kStagingShare = 4;
 
 /// Bounds of the depth of a send queue. The depth is twice the number of calls in flight, so that many small
-/// sessions are cheap. Powers of two.
+/// sessions are cheap. Both bounds are powers of two.
 inline constexpr std::uint32_t kSendQueueDepthMin = 64;
 inline constexpr std::uint32_t kSendQueueDepthMax = 512;
 /// A work request that needs no completion of its own requests one when this part of the queue has been used
@@ -189,8 +190,8 @@ inline constexpr std::uint32_t kSubmissionsMax = 64;
 inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
 /// Time for which a caller whose request memory is exposed waits for the CANCEL to arrive while the device
 /// completes nothing at all. After that time the connection counts as stuck and the session ends, because
-/// only the end of the session makes the memory safe. It is longer than links and drivers take to recover
-/// (soft-RoCE: two seconds), and shorter than their retries.
+/// only the end of the session makes the memory safe. The time is longer than links and drivers take to
+/// recover (two seconds for soft-RoCE), and shorter than their retries.
 inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
 /// Time for which the call slot, keys and memory of a cancelled call may then be pending release. A peer
 /// whose thread is blocked or stopped for a shorter time is treated as slow; a peer that never answers loses
@@ -205,22 +206,22 @@ inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
 /// The same limit while no send slot is free, because waiting frames hold slots, which all sessions of the
 /// context share.
 inline constexpr std::uint64_t kNoCreditShortNs = 30'000'000'000;
-/// Largest step of the awake clock, which runs only while this thread runs. Of the time between two turns, at
-/// most this much counts. A process that was stopped for a minute therefore first reads the answers that have
-/// arrived.
+/// Largest step of the awake clock, which runs only while this thread runs. At most this much of the time
+/// between two turns counts. A process that was stopped for a minute therefore first reads the answers that
+/// have arrived.
 inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 
 /// Minimum number of chunks of an arena.
 inline constexpr std::size_t kArenaChunksMin = 64;
 /// Limit of bulk transfers that wait for arena memory, per context. Further transfers are refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
-/// Time for which a transfer may wait at the head of the queue. It is longer than handlers keep large
+/// Time for which a transfer may wait at the head of the queue. The time is longer than handlers keep large
 /// messages. It is shorter than most time limits of calls, so that the caller's error names the memory as the
 /// cause.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
-/// Of the time between two checks of the queue, at most this much counts, because a thread that was busy or
+/// At most this much of the time between two checks of the queue counts, because a thread that was busy or
 /// stopped could not release memory.
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
 /// Overflow slots behind the receives, for the metadata of requests that have waited for memory. Their number

@@ -20,8 +20,8 @@ class MemoryShortage {
   void notify_free();
   /// Notifies JS, once, that calls have waited for long.
   void notify_short();
-  /// Called while calls of other sessions wait: reclaims the memory that one stopped or slow peer keeps in
-  /// use. Returns the session of that peer, or null.
+  /// Reclaims the memory that one stopped or slow peer keeps in use, while calls of other sessions wait.
+  /// Returns the session of that peer, or null.
   Session* reclaim();
 
  private:

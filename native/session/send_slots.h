@@ -1,6 +1,7 @@
 // The send slots of a context: registered memory in which JS encodes messages, and the stack of free slots
-// from which JS pops. Behind them are a few long slots, for messages that are sent in segments. Owned by the
-// context, used by its sessions and (through shared arrays) by JS, all on the context's thread.
+// from which JS pops. Behind the send slots are a few long slots, for messages that are sent in segments. The
+// context owns them. Its sessions use them, and JS uses them through shared arrays, all on the context's
+// thread.
 #pragma once
 
 #include <algorithm>

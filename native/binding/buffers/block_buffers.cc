@@ -15,8 +15,8 @@ BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collec
       self_(std::make_shared<BlockBuffers*>(this)),
       young_(arena.largest()),
       counted_(arena.largest()) {
-  // With the finalizer of the object alone, the end of the old ArrayBuffer would be mistaken for the end of
-  // the memory.
+  // Where only the finalizer of the object exists, the end of the old ArrayBuffer would be mistaken for the
+  // end of the memory.
   if (finalizer_of_ == Collected::object) return;
   const Napi::Value transfer =
       env.Global().Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>().Get("transfer");
@@ -64,8 +64,8 @@ void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
 Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   const memory::Block& memory = arena_.at(block);
   const bool of_memory = finalizer_of_ == Collected::memory;
-  // With the finalizer of the object alone, V8 gives no sign when it stops counting the memory, so the memory
-  // is not counted here.
+  // Where only the finalizer of the object exists, V8 gives no sign when it stops counting the memory. The
+  // memory is therefore not counted here.
   auto link = std::make_unique<Link>(Link{self_, block, of_memory ? memory.capacity : 0, 0, nullptr});
   napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
@@ -173,7 +173,7 @@ bool BlockBuffers::is_transferred(napi_value value) const {
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
 }
 
-/// This function is called by finalizers. Returns whether another thread may read the memory. This is true
+/// Finalizers call this function. It returns whether another thread may read the memory, which is the case
 /// when the thread is ending and the buffer is gone or was transferred. (The end of a thread runs all
 /// finalizers, even those of memory that another thread has received.)
 bool BlockBuffers::outlives_thread(const Entry& entry) const {
@@ -220,8 +220,8 @@ void BlockBuffers::finalize(napi_env, void*, void* hint) {
 void BlockBuffers::collected(Link& link) {
   uncount(link);
   if (strays_.erase(&link) != 0) {
-    // With the finalizer of the object alone, the buffer to which the memory was transferred may still use
-    // the memory.
+    // Where only the finalizer of the object exists, the buffer to which the memory was transferred may still
+    // use the memory.
     if (finalizer_of_ == Collected::object) return;
     if (const Napi::HandleScope scope(env_); thread_ends(env_)) return keep_for_ever(link);
     for (std::uint32_t i = 0; i < link.references; ++i) arena_.release(link.block);

@@ -84,8 +84,8 @@ class BlockBuffers {
     std::weak_ptr<BlockBuffers*> owner;
     memory::BlockId block;
     std::size_t counted = 0;            ///< bytes that CountedMemory counts for this buffer
-    std::uint32_t references = 0;       ///< stray: number of references to its block
-    std::shared_ptr<const void> pages;  ///< stray whose block was freed: keeps its memory mapped
+    std::uint32_t references = 0;       ///< for a stray: the number of references to its block
+    std::shared_ptr<const void> pages;  ///< for a stray whose block was freed: keeps its memory mapped
   };
   struct Entry {
     std::uint32_t js_references = 0;

@@ -4,7 +4,8 @@
 // and it then searches its whole heap. This costs 100 to 200 us for each message of 1 MiB. During that time,
 // the program uses 16,000 fresh pages of the arena. A collection of the young objects takes 0.1 to 0.3 ms and
 // finds all messages that were dropped soon after they arrived (docs/internals/decisions/memory.md has the
-// figures). Each context has one, owned by its BlockBuffers, on the JS thread.
+// figures). Each context has one such object. The BlockBuffers of the context owns the object and uses it on
+// the JS thread.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +49,7 @@ class YoungBuffers {
   /// This function is called when V8 has collected a buffer.
   void collected(std::size_t bytes) { out_ -= std::min(out_, bytes); }
 
-  /// Returns whether a collection is wanted. Cheap enough to be called for each batch of events.
+  /// Returns whether a collection is wanted. The check is cheap enough to be made for each batch of events.
   bool wanted() const {
     return fresh_ >= std::max(collect_bytes_, (out_ - std::min(out_, fresh_)) / kKeptShare);
   }

@@ -46,7 +46,7 @@ struct ShmOptions {
   std::size_t copy_chunk_bytes = std::size_t{256} << 10;
   /// Time in microseconds for which a revocation waits for a copy in progress before it replaces the pages.
   std::uint32_t revoke_grace_us = 20'000;
-  /// When false, process_vm_* is never used, as if the system forbade it.
+  /// When this option is false, process_vm_* is never used, as if the system forbade it.
   bool any_memory = true;
   /// Selects shm-fd, for peers that are reached by a unix socket. shm and shm-fd cannot connect to each
   /// other.
@@ -64,8 +64,8 @@ struct ShmOptions {
   /// been read. These cells are one KiB in total, because with a thousand queue pairs the whole rings do not
   /// fit the cache.
   std::uint32_t epoch_cells = 16;
-  /// For tests only: called in the initiator after each check of the key, before the copy that the check
-  /// allows. The argument is the number of bytes copied so far.
+  /// For tests only: the initiator calls this function after each check of the key, before the copy that the
+  /// check allows. The argument is the number of bytes copied so far.
   std::function<void(std::uint64_t bytes_done)> before_chunk = {};
 };
 

@@ -1,5 +1,5 @@
-// Executes one request: first the checks that a NIC makes, then the copy. Part of SimQueuePair, called only
-// from its progress(). Bytes are copied only after every check has passed.
+// Executes one request: first the checks that a NIC makes, then the copy. This file is part of SimQueuePair;
+// only its progress() calls this code. Bytes are copied only after every check has passed.
 #include <algorithm>
 #include <cstring>
 

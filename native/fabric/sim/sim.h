@@ -1,6 +1,6 @@
 // The simulated fabric: a world of devices inside one process, with a seed, a virtual clock and fault hooks.
-// Sessions are tested on it, and the in-process channel uses it in users' own tests. Created by tests and by
-// the binding. A world and all its devices belong to one thread, so nothing here locks. Queue pairs of any
+// Sessions are tested on it, and the in-process channel uses it in users' own tests. Tests and the binding
+// create worlds. A world and all its devices belong to one thread, so nothing here locks. Queue pairs of any
 // two devices of one world can connect.
 //
 // A world has one of two modes:
@@ -48,7 +48,7 @@ struct SimOptions {
   // not apply to RC, because RC would send lost packets again.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   /// Number of packets in a million that are delayed by up to reorder_max_ns, so that later packets overtake
-  /// them. Scheduled mode only.
+  /// them. This works in scheduled mode only.
   std::uint32_t reorder_ppm = 0;
   std::uint64_t reorder_max_ns = 20'000;
 };
@@ -111,7 +111,8 @@ class SimWorld {
   void fail_nth(SimResource resource, std::uint64_t nth);
   /// Makes the next connection attempt in progress fail for this reason. Works only with connects_late.
   void fail_connect(std::string why);
-  /// Delays the effect of each later request of this queue pair by that time. Scheduled mode only.
+  /// Delays the effect of each later request of this queue pair by that time. This works in scheduled mode
+  /// only.
   void delay(std::uint32_t qp_num, std::uint64_t extra_ns);
   /// Withholds completions of this queue pair until they are released; without a release they are lost. The
   /// requests are still executed.

@@ -1,4 +1,4 @@
-// The device: owns the keys, the listener and the sockets without a queue pair, and creates everything else.
+// The device owns the keys, the listener and the sockets without a queue pair, and creates everything else.
 // This code runs on one thread.
 #pragma once
 

@@ -11,7 +11,8 @@
 //  - poll() makes system calls and also serves the peer's READs and WRITEs. The user must therefore poll, or
 //    sleep on fd().
 //  - A peer counts as dead when the connection ends, or when the peer has acknowledged nothing for
-//    TcpOptions::peer_timeout_ms. A path that drops packets is noticed after seconds (queue/path_watch.h).
+//    TcpOptions::peer_timeout_ms. The fabric notices a path that drops packets after seconds
+//    (queue/path_watch.h).
 //  - READ access to memory can be revoked at any time: bytes that were given to the kernel have been copied,
 //    and the rest of a frame in progress is copied at the revocation.
 //  - When a window is invalidated while a response to a READ of it waits for the network, the connection

@@ -77,8 +77,8 @@ class Device final : public fabric::Device {
   void return_reads(std::uint16_t reads) { reads_reserved_ -= reads; }
   /// Counts the memory of queues, which is locked like registered memory.
   std::uint64_t& memory_bytes() { return *memory_bytes_; }
-  /// Returns a text to add to an error: how many of these objects this process has, and how many the device
-  /// allows.
+  /// Returns a text to add to an error. The text says how many of these objects this process has, and how
+  /// many the device allows.
   std::string budget(const char* limit, std::uint64_t used, int most) const;
   /// Ends the queue pairs on a completion queue of the device that has failed. `why` follows the name.
   void lose_completions(const ibv_cq* cq, const std::string& why);

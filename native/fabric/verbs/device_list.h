@@ -11,7 +11,7 @@ namespace rdma_rpc::fabric::verbs {
 
 class DeviceList {
  public:
-  /// First makes the library fork-safe, which is possible only before its first object is created.
+  /// Makes the library fork-safe first, which is possible only before its first object is created.
   DeviceList();
   ~DeviceList();
   DeviceList(const DeviceList&) = delete;

@@ -37,7 +37,7 @@ void refresh_port(ibv_context* device, const VerbsOptions& options, Port* port);
 /// Returns why the port can neither send nor receive now, or "" when it can or the device does not say.
 std::string why_down(ibv_context* device, std::uint8_t port);
 
-/// The ports with their GIDs, for display.
+/// Returns the ports with their GIDs, for display.
 std::vector<VerbsPort> list_ports(ibv_context* device);
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -14,8 +14,8 @@
 namespace rdma_rpc::fabric::verbs {
 
 struct Trial {
-  /// The reason why the device could not be tested, in which case its own report is believed; empty when it
-  /// was tested.
+  /// The reason why the device could not be tested. In that case its own report is believed. The text is
+  /// empty when the device was tested.
   std::string why_not_tried;
   std::string why_no_windows;  ///< empty when windows work, or when they were not tested
   std::string why_no_inline;   ///< empty when inline data arrives

@@ -1,5 +1,5 @@
-// Ends calls that have exposed memory: first it invalidates their windows, then it emits their last event.
-// Also ends such calls early, when they are cancelled. Invalidating a window during a READ or WRITE would
+// Ends calls that have exposed memory: first it invalidates their windows, then it emits their last event. It
+// also ends such calls early, when they are cancelled. Invalidating a window during a READ or WRITE would
 // break the session, and with it every other call. Therefore a cancelled call is pending release until the
 // peer has answered. Its caller is notified at once, and its call slot and memory are released later, with
 // RELEASED. The last event of a call may be emitted only under two conditions: the peer can no longer write
@@ -67,7 +67,7 @@ class Revocation {
   std::uint32_t pending_release_ = 0;   ///< number of calls that are pending release
   std::vector<std::uint32_t> backlog_;  ///< slots of calls whose invalidations wait
   /// Time since which a call has waited for its CANCEL to arrive while no request has completed after
-  /// `still_at_`. On the awake clock; 0 when no call waits.
+  /// `still_at_`. The time is on the awake clock; 0 when no call waits.
   std::uint64_t still_since_ns_ = 0;
   std::uint32_t still_at_ = 0;  ///< value of SendQueue::completed()
 };

@@ -10,8 +10,8 @@
 
 namespace rdma_rpc::session {
 
-/// Acquires all memory of the submission. Returns false, with the reason, when that fails; all memory is then
-/// released again.
+/// Acquires all memory of the submission. When that fails, releases the memory again and returns false, with
+/// the reason.
 bool collect_gather_entries(Link& link, const BulkSubmission& submission,
                             std::vector<GatherEntry>& gather_entries, boundary::Reason& reason);
 /// Replaces memory of the application by a copy, unless the message is larger than the arena. Returns false,

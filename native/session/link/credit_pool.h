@@ -4,7 +4,7 @@
 // session starves. Additional credits are granted while some are left, by the rule of dynamic thresholds
 // (Choudhury and Hahne, 1998): a session may have at most a few times as many additional credits as are left.
 // Therefore a session that takes as many credits as possible leaves some to each session that opens later,
-// and the granted credits never exceed the receives. Pure arithmetic; used by SharedReceives.
+// and the granted credits never exceed the receives. This file is pure arithmetic. SharedReceives uses it.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class CreditPool {
     const std::uint32_t certain = std::min(wanted, account.certain - std::min(account.held, account.certain));
     account.held += certain;
     const std::uint32_t limit = kCreditShare * left(), beyond = account.beyond();
-    // After that, its additional credits must not exceed its share of the credits that are left.
+    // After that, the account's additional credits must not exceed its share of the credits that are left.
     const std::uint32_t more =
         limit <= beyond ? 0 : std::min(wanted - certain, (limit - beyond) / (1 + kCreditShare));
     account.held += more;

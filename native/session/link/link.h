@@ -63,7 +63,7 @@ class Link {
   const telemetry::Recorder& recorder() const { return recorder_; }
 
   // --- seals
-  /// Null when the session is not sealed.
+  /// Returns null when the session is not sealed.
   Sealing* sealing() const { return sealing_.get(); }
   /// Returns the length of a message as the peer sees it, including seals.
   std::uint64_t on_wire(std::uint64_t bytes) const {
@@ -142,7 +142,7 @@ class Link {
   /// Allocates all resources of the device. Returns "", or an error text that names the resource that the
   /// device refuses.
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
-  // Prefetch for Session::expect().
+  // The following members prefetch for Session::expect().
   /// Number of bytes at the start of the queue pair object that Session::expect() prefetches.
   static constexpr std::size_t kQueuePairHotBytes = 384;
   void expect_link() const {
@@ -179,8 +179,8 @@ class Link {
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has been received
   std::uint32_t received_ = 0;  ///< number of frames received, which wraps
-  /// Time since which frames have waited without receiving a credit. On the awake clock; 0 when no frame
-  /// waits.
+  /// Time since which frames have waited without receiving a credit. The time is on the awake clock; 0 when
+  /// no frame waits.
   std::uint64_t stalled_since_ns_ = 0;
   std::uint64_t received_bytes_ = 0, stalls_ = 0, stalled_ns_ = 0;
 

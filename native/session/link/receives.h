@@ -1,14 +1,14 @@
 // The receives of one session. The class has their memory, which belongs to the session or is shared with
 // other sessions; the copies that are read where peers can still write to receives; and the overflow slots.
-// It knows which of these are free, posted or used by JS. It knows nothing of frames and credits. Owned by
-// Link, on the context's thread.
+// It knows which of these are free, posted or used by JS. It knows nothing of frames and credits. Link owns
+// this object and uses it on the context's thread.
 //
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted
 //
 // When frames are copied, readable() returns a copy and sets the receive aside. recycle() of the copy then
-// frees one of the receives that were set aside. It may be another receive than the copied one, because the
-// bytes of such receives are no longer needed.
+// frees one of the receives that were set aside. The freed receive may be another than the copied one,
+// because the bytes of such receives are no longer needed.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class Receives {
   /// True when JS must use one set of windows for all sessions that share receives.
   bool windows_are_shared() const { return shares() && copies_ == nullptr; }
   /// Returns the memory of the window that contains slot number `number` (boundary::receive_window), for JS.
-  /// Empty when the session has no such slot.
+  /// The result is empty when the session has no such slot.
   std::span<std::byte> window(std::uint32_t number) const;
   /// Returns the slot for a number from JS.
   ReceiveSlot slot(std::uint32_t number) const {
@@ -61,8 +61,8 @@ class Receives {
     if (number >= first_overflow_slot_) return ReceiveSlot::overflow(number);
     return copies_ != nullptr ? ReceiveSlot::copy(number) : ReceiveSlot::receive(number);
   }
-  /// These return the memory that contains the bytes of a frame in that slot, as JS has it, and the offset of
-  /// the frame in that memory.
+  /// These functions return the memory that contains the bytes of a frame in that slot, as JS has it, and the
+  /// offset of the frame in that memory.
   std::byte* memory_of(ReceiveSlot slot) const {
     return slot.is_short() ? shared_.short_messages.data()
                            : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;
@@ -140,8 +140,8 @@ class Receives {
   /// Slots with this number and higher ones are no receives.
   std::uint32_t first_overflow_slot_ = 0;
   std::vector<std::uint32_t> consumed_;  ///< receives to be reposted
-  /// Used together with copies_: its free slots, and the receives whose copies are in use. The slot that was
-  /// freed last is used first. Receives cycle through all of their memory, whereas copies stay in the cache.
+  /// The free slots of copies_, and the receives whose copies are in use. The slot that was freed last is
+  /// used first. Receives cycle through all of their memory, whereas copies stay in the cache.
   fabric::FreeList<> free_copies_, copied_;
   std::uint32_t copies_made_ = 0;  ///< number of copies made so far, at most depth_
   fabric::FreeList<> free_overflow_slots_;

@@ -1,9 +1,7 @@
 // The sending side of a session. Work requests are prepared one by one and posted with one doorbell. Two
 // limits bound their number: room in the send queue, and credits for the peer's receives. Frames wait here
-// for either limit. Owned by Link, used by both endpoints, on the context's thread.
-//
-// The two limits are separate because the completion of a send and the peer's credit for it arrive in no
-// fixed order.
+// for either limit. Link owns this object, and both endpoints use it, on the context's thread. The two limits
+//are separate because the completion of a send and the peer's credit for it arrive in no fixed order.
 #pragma once
 
 #include <algorithm>
@@ -115,8 +113,7 @@ class SendQueue {
 
   /// Sets the object that seals every frame when the frame is posted. Must be called before the first frame.
   void seal_by(Sealing* sealing) { sealing_ = sealing; }
-  /// Allows posting. This function is called when the queue pair is connected; until then the queue reports
-  /// no room.
+  /// Allows posting. Must be called when the queue pair is connected; until then the queue reports no room.
   void open() { open_ = true; }
   bool is_open() const { return open_; }
 

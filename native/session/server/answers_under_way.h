@@ -48,7 +48,7 @@ class AnswersUnderWay {
 
  private:
   std::uint64_t bytes_ = 0;   ///< sum of the sizes of these responses
-  std::uint64_t unsent_ = 0;  ///< bytes of them for which no WRITE has been prepared
+  std::uint64_t unsent_ = 0;  ///< those of the bytes for which no WRITE has been prepared
   Pace pace_{kBulkStillNs}, reclaim_pace_{kReclaimNs};
 };
 

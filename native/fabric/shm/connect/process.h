@@ -15,8 +15,8 @@ struct ProcessIdentity {
 ProcessIdentity this_process();
 
 /// Returns false when the process has ended (a zombie has ended), when its pid belongs to another process, or
-/// when it is not visible here. If this process has no free descriptors to find that out, returns true and
-/// sets `unknown` to the errno; otherwise sets `unknown` to 0.
+/// when it is not visible here. If this process has no free descriptors to find that out, the function
+/// returns true and sets `unknown` to the errno. Otherwise it sets `unknown` to 0.
 bool is_running(const ProcessIdentity& process, int* unknown = nullptr);
 
 }  // namespace rdma_rpc::fabric::shm

@@ -127,8 +127,8 @@ bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string*
   errno = 0;
   Mapping map = map_peer_memfd(process_, fd, bytes, PeerMay::write, &error);
   const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-  // The descriptor's number may have been closed and reused for another memory meanwhile. If it was replaced,
-  // the serial was changed before.
+  // The descriptor's number may have been closed and reused for another memory meanwhile. If the descriptor
+  // was replaced, the serial was changed before.
   shared_fence(std::memory_order_acquire);
   if (!map && why != nullptr && exhausted) *why = error;
   if (!map || entry.serial.load(std::memory_order_relaxed) != serial) return false;

@@ -42,7 +42,8 @@ class ProtectionTable {
   std::uint32_t add(Kind kind);
   void remove(std::uint32_t index);
 
-  /// Returns a key for this entry that has not been used recently and does not grant anything yet. Never 0.
+  /// Returns a key for this entry that has not been used recently and does not grant anything yet. The key is
+  /// never 0.
   std::uint32_t new_key(std::uint32_t index);
   /// Gives the entry a new key. If `key_entry.access` has remote rights, peers see the entry.
   std::uint32_t grant(std::uint32_t index, const KeyEntry& key_entry);

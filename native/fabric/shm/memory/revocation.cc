@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Interval at which a peer whose copy cannot be interrupted is checked, by a system call: it may be dead.
+/// Interval at which a system call checks whether a peer whose copy cannot be interrupted is dead.
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 }  // namespace

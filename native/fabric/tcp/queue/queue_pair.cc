@@ -192,8 +192,8 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
   cq_.announce();
 }
 
-/// Gives up the connection, and with it the bytes that are still to be sent. From here on no memory of the
-/// user is accessed.
+/// Drops the connection and the bytes that are still to be sent. From here on no memory of the user is
+/// accessed.
 void QueuePair::part(Op last_word, const Header* refusal) {
   if (path_.is_silent()) {
     // Otherwise no frame would arrive, and the kernel would retransmit for a minute.
@@ -203,8 +203,8 @@ void QueuePair::part(Op last_word, const Header* refusal) {
     return batch_.clear();
   }
   if (!batch_.may_be_read(device_.keys(), qp_num_)) {
-    // The rest of the frame in progress must not be sent, because its memory may no longer be read. It must
-    // not be omitted either. The connection is therefore reset.
+    // The rest of the frame in progress must not be sent, because its memory may no longer be read. The rest
+    // of the frame must not be omitted either. The connection is therefore reset.
     UniqueFd fd = std::move(socket_);
     socket_ = UniqueFd();
     cq_.remove(*this, fd.get());

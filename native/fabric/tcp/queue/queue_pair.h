@@ -1,6 +1,6 @@
 // A queue pair: one connection, from the address blobs to its end. Each part with a state of its own is a
 // class: the queues of the user, the batch of frames that is being sent, READs of the peer, the incoming
-// frame, the path. The two states below, and what they allow, belong to this class. It is defined in five
+// frame, and the path. The two states below, and what they allow, belong to this class. It is defined in five
 // files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames
 // out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending belong to one
 // class. An incoming frame causes an ack, answers or a refusal, and a send may end the connection for both
@@ -99,7 +99,7 @@ class QueuePair final : public fabric::QueuePair {
  private:
   /// The treatment of incoming frames. See the table above.
   enum class In : std::uint8_t { hears, refuses, deaf, gone };
-  /// Whether the socket accepts bytes.
+  /// Tells whether the socket accepts bytes.
   enum class Out : std::uint8_t { free, blocked, broken };
   /// A request of the peer that is refused. The refusal is sent behind the responses to earlier requests.
   struct Refusal {
@@ -124,7 +124,7 @@ class QueuePair final : public fabric::QueuePair {
     bulk,       ///< needs several frames, or a long one, and no frame has been sent
     under_way,  ///< some of its frames have been sent, and no other request may come between them
   };
-  /// Whether to send a separate ack now, or to wait for a frame that can carry the ack.
+  /// Tells whether to send a separate ack now, or to wait for a frame that can carry the ack.
   enum class LoneAck : std::uint8_t { now, later };
   /// Acknowledgements that are still to be sent or requested.
   struct Acks {

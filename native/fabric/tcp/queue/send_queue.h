@@ -2,7 +2,7 @@
 // does not use the socket. This file is used by the queue pair, on the device's thread.
 //
 // Meaning of the queue's indices (software/send_indices.h). Requests from `retired` to `started` are
-// completely in frames, or are executed local requests, and wait for the peer or for earlier requests.
+// completely in frames, or are executed local requests. They wait for the peer or for earlier requests.
 #pragma once
 
 #include <sys/uio.h>
@@ -64,7 +64,7 @@ struct SendSlot {
   std::size_t segments(std::uint32_t offset, std::uint32_t bytes, iovec* to);
 };
 
-/// The two queues determine the memory cost of an idle queue pair.
+/// This queue and the receive queue determine the memory cost of an idle queue pair.
 static_assert(sizeof(SendSlot) <= 192);
 
 class SendQueue {
@@ -127,7 +127,7 @@ class SendQueue {
   SendSlot* retire();
   /// Returns the index behind the request that retire() returned last.
   std::uint64_t retired() const { return at_.retired; }
-  /// Used in ERR: returns the next of the remaining requests, or null.
+  /// Returns the next of the remaining requests in ERR, or null.
   SendSlot* flush();
 
  private:

@@ -34,13 +34,13 @@ class WakeUp {
 
 class ConnectThread {
  public:
-  /// The function to call. Returns an errno, 0 for success.
+  /// The function that the thread calls. It returns an errno, or 0 for success.
   using Call = std::function<int()>;
   /// Returns null when no further thread can be started.
   static std::shared_ptr<ConnectThread> start(Call call, std::shared_ptr<WakeUp> wake_up);
 
-  /// The result of the call. Returns nothing if the call is still running after `wait`, or if the wake-up was
-  /// rung for another reason in the meantime.
+  /// Returns the result of the call. Returns nothing if the call is still running after `wait`, or if the
+  /// wake-up was rung for another reason in the meantime.
   std::optional<int> result(std::chrono::milliseconds wait = {});
   /// Ends the attempt; the caller owns all objects.
   void release();

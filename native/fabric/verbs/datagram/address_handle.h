@@ -25,8 +25,9 @@ class AddressHandle final : public fabric::AddressHandle {
 /// rdma_cm. Returns "", or why the port cannot reach the group.
 std::string to_group_of(const Port& port, Gid* group);
 
-/// Returns a handle for datagrams from that port, or null with the reason in `error`. On Ethernet, the kernel
-/// may first look for the neighbour, which takes up to three seconds when the neighbour does not answer.
+/// Returns a handle for datagrams that this port sends, or null with the reason in `error`. On Ethernet, the
+/// kernel may first look for the neighbour, which takes up to three seconds when the neighbour does not
+/// answer.
 std::unique_ptr<AddressHandle> make_handle(ibv_pd* pd, const Port& port, const AhAttr& attr,
                                            std::string* error);
 

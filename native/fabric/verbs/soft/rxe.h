@@ -1,5 +1,5 @@
 // Works around defects of soft-RoCE's driver (driver.h has the kernel versions), by holding back requests
-// that must not be on the device at once. Made by make_workaround(), on the device's thread.
+// that must not be on the device at once. make_workaround() makes these objects, on the device's thread.
 //
 // When a packet is lost or late, the driver goes back to the oldest unacknowledged request and executes all
 // requests from there again. This causes two defects.

@@ -18,7 +18,7 @@ class Workaround {
   virtual ~Workaround() = default;
 
   /// Returns how many of these requests, beginning with the first, may go to the device now with one
-  /// doorbell. 0 means that the first request must be held with hold().
+  /// doorbell. The result 0 means that the first request must be held with hold().
   virtual std::size_t may_post(std::span<const SendWr> requests) const { return requests.size(); }
   /// Keeps the request and its data until the device may have it.
   virtual void hold(const SendWr& request) { static_cast<void>(request); }
