@@ -1,6 +1,6 @@
 // One session: a link to one peer, and the endpoint that uses the link, which is a client's or a server's.
-// Created and driven by Context, on the context's thread only. This class handles the life of the session,
-// and the frames and completions that do not belong to calls; the endpoints handle calls.
+// Context creates and drives the session, on the context's thread only. This class handles the life of the
+// session, and the frames and completions that do not belong to calls; the endpoints handle calls.
 //
 //   init ──connect──► connecting ──queue pair in RTS──► ready
 //   any of them ──fail / close──► draining ──all work flushed──► down
@@ -32,7 +32,7 @@ class Session final : public Link {
 
   SessionState state() const { return state_; }
   const std::string& error() const { return error_; }
-  /// True when the peer or the network has ended the queue pair; false when this side has.
+  /// Returns true when the peer or the network has ended the queue pair, and false when this side has.
   bool ended_there() const { return ended_there_; }
   std::vector<std::byte> local_address() const { return qp_->local_address(); }
   /// Connects. Returns "", or why the fabric cannot reach that peer. After "" one SESSION_UP event follows,
@@ -101,7 +101,7 @@ class Session final : public Link {
   std::uint64_t late_ns() { return is_open() ? endpoint_->late_ns() : 0; }
   void reclaim_memory();
 
-  /// Returns how this session exposes memory. Never Exposure::automatic.
+  /// Returns how this session exposes memory. The result is never Exposure::automatic.
   Exposure security() const { return shared_.exposure; }
   std::uint32_t calls_in_flight() const { return endpoint_->count().calls(); }
   void report(telemetry::SessionRow& row) const {
@@ -132,8 +132,8 @@ class Session final : public Link {
 
   bool closed_ = false;  ///< closed by this side, with no call under way
   bool ended_there_ = false;
-  /// A client's or a server's endpoint, as SessionOptions::client determines. Destroyed before the link that
-  /// it uses.
+  /// A client's or a server's endpoint, as SessionOptions::client determines. It is destroyed before the link
+  /// that it uses.
   std::unique_ptr<Endpoint> endpoint_;
   std::size_t endpoint_bytes_ = 0;  ///< size of that object, see expect()
 };

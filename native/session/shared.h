@@ -61,7 +61,7 @@ struct Shared {
   /// Closes the device, after all sessions have ended. Leased blocks stay as plain memory.
   void leave_device();
 
-  // Destroyed in reverse order, so that the device goes last.
+  // Members are destroyed in reverse order, so that the device goes last.
   std::shared_ptr<fabric::Device> device;       ///< null after leave_device()
   std::unique_ptr<fabric::CompletionQueue> cq;  ///< null after leave_device()
   const Exposure exposure;                      ///< never automatic
@@ -109,7 +109,7 @@ struct Shared {
     std::uint64_t mark;
   };
   std::vector<Fetched> fetched{};
-  /// Used only while receives are posted, see Link::post_receives().
+  /// A buffer that is used only while receives are posted, see Link::post_receives().
   std::vector<fabric::RecvWr> receives{};
 };
 

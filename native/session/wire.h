@@ -27,15 +27,15 @@ enum class FrameType : std::uint8_t {
 enum Flag : std::uint8_t {
   has_reply_buffer = 1,  ///< request, reply buffer: a ReplyBuffer structure follows the header
   has_metadata = 2,      ///< request, response: a MetadataLength structure follows
-  /// request: a GatherListHead and gather entries follow; they name the memory of the message, which is not
-  /// in the frame
+  /// Request: a GatherListHead and gather entries follow. They name the memory of the message, which is not
+  /// in the frame.
   has_gather_list = 4,
   written = 8,   ///< response: the message was written into the reply buffer; a Written structure follows
   not_run = 16,  ///< response: the handler did not run
-  /// request, reply buffer: the keys do not belong to windows, so the answer must not invalidate one
+  /// Request, reply buffer: the keys do not belong to windows, so the answer must not invalidate a key.
   lasting = 32,
   part = 64,  ///< request: part of a stream; its metadata begins with a part header
-  /// request with gather entries, response that is written: the message is aligned (WIRE §2.4)
+  /// Request with gather entries, response that is written: the message is aligned (WIRE §2.4).
   aligned = 128,
 };
 

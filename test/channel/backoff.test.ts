@@ -27,7 +27,7 @@ test('a limit below the first pause does not shorten it', () => {
 });
 
 describe('spread pauses', () => {
-  /** `first` is the number that the first pause is drawn with; the others leave the pauses unchanged. */
+  /** The first pause is drawn with the number `first`. The other numbers leave the pauses unchanged. */
   const pauses = (first: number, firstMs: number, maxMs: number): number[] => {
     let draws: number[] = [];
     const random = (): number => draws.shift() ?? 0.5;

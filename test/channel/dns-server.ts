@@ -13,9 +13,9 @@ export interface Answer {
   readonly records?: readonly string[];
   readonly ttl?: number;
   readonly rcode?: number;
-  /** Whether the answer over UDP is truncated, so that the client asks again over TCP. */
+  /** True when the answer over UDP is truncated, so that the client asks again over TCP. */
   readonly truncated?: boolean;
-  /** Whether the server is silent. */
+  /** True when the server is silent. */
   readonly silent?: boolean;
 }
 

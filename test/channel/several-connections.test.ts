@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** Number of sessions at all servers. */
+/** Returns the number of sessions at all servers. */
 const sessions = (): number =>
   [...bed.running.values()].reduce((sum, { server }) => sum + server.sessionCount, 0);
 const dialled = (address: string): number => bed.dialled.filter((each) => each === address).length;

@@ -24,7 +24,7 @@ afterEach(async () => {
   await bed.close();
 });
 
-/** Lets time pass. */
+/** Lets virtual time pass. */
 async function pass(ms: number): Promise<void> {
   nowMs += ms;
   await vi.advanceTimersByTimeAsync(ms);

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** A time so long that no pause ends within a test. */
+/** This time is so long that no pause ends within a test. */
 const longMs = 600_000;
 
 describe('states', () => {

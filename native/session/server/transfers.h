@@ -1,6 +1,6 @@
 // Moves the bytes of bulk messages: READs of requests and WRITEs of responses. Calls and sessions take turns,
-// and the bytes in flight are limited so that other calls have room (flow.h). Owned by ServerEndpoint, which
-// decides what happens to a call after its bytes have moved; on the context's thread.
+// and the bytes in flight are limited so that other calls have room (flow.h). ServerEndpoint owns this
+// object, uses it on the context's thread, and decides what happens to a call after its bytes have moved.
 #pragma once
 
 #include <cstddef>

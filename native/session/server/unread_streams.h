@@ -1,6 +1,6 @@
-// Streams of one session whose large messages wait for memory of the client. The client grants memory when
-// its application reaches the message. Measures for how long each stream has had no grant. PeerWatch owns
-// this object and uses it on the context's thread.
+// Keeps the streams of one session whose large messages wait for memory of the client. The client grants
+// memory when its application reaches the message. This class measures for how long each stream has had no
+// grant. PeerWatch owns this object and uses it on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -54,8 +54,8 @@ class UnreadStreams {
     return std::find_if(streams_.begin(), streams_.end(),
                         [stream](const Stream& each) { return each.stream == stream; });
   }
-  /// The list is short, because a session has at most `streamsMax` streams. Its memory is kept, so it rarely
-  /// allocates.
+  /// The list is short, because a session has at most `streamsMax` streams. Its memory is kept, so the list
+  /// rarely allocates.
   std::vector<Stream> streams_;
 };
 

@@ -26,7 +26,8 @@ struct Choice {
   std::size_t made, options;
 };
 
-/// One execution. The first choices are given. From then on, it takes the first alternative of each choice.
+/// One execution. Its first choices are given. From then on, the execution takes the first alternative of
+/// each choice.
 class Execution {
  public:
   Execution(const Limits& limits, std::vector<Choice> path) : path_(std::move(path)), left_(limits) {}

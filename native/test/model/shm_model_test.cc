@@ -218,7 +218,7 @@ TEST_F(ShmModel, AReceiveIsFilledOnlyOnceItIsPostedAgain) {
     run.threads(
         [&] {
           ends.a.send(300);
-          ends.a.send(300);  // finds the receive that was posted again, or no receive
+          ends.a.send(300);  // the message finds the receive that was posted again, or no receive
         },
         [&] {
           Wc wc;

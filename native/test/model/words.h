@@ -1,6 +1,6 @@
 // The atomic words with which native/fabric/shm is built for the model: their loads and stores are steps of
-// an Execution (execution.h). This file is included through RDMA_RPC_SHARED_WORDS. They run on the thread
-// that the Execution has scheduled.
+// an Execution (execution.h). RDMA_RPC_SHARED_WORDS names this file for inclusion. The functions run on the
+// thread that the Execution has scheduled.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // Endpoints that wrap an endpoint on a fabric, and add faults or behaviour that the loops of perf must
-// handle. This file is used by pair_test.cc.
+// handle. pair_test.cc uses this file.
 #pragma once
 
 #include <algorithm>

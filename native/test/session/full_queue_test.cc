@@ -16,7 +16,7 @@ PairOptions many_calls() {
   return options;
 }
 
-/// One client always has as many small calls in progress as it is allowed.
+/// One client always has as many small calls in progress as its limit allows.
 struct Flood : ClientGroup {
   explicit Flood(const PairOptions& options = many_calls()) : ClientGroup(2, options) { pour(); }
   void pour() {

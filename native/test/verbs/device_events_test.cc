@@ -38,7 +38,7 @@ class Removal {
 
 TEST_F(DeviceEvents, ARemovedDeviceEndsItsSessionsAndAddedAgainItWorks) {
   {
-    std::unique_ptr<Removal> removal;  // it ends when all of this is closed
+    std::unique_ptr<Removal> removal;  // the removal ends when all of these objects are closed
     Ends ends;
     const Link link = ends.connect();
     std::vector<std::uint64_t> under_way;

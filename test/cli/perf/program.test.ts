@@ -1,6 +1,6 @@
 /**
- * The measuring program of `rdma-rpc perf`: the errors when the program is missing or ends too early, and
- * that it ends when its command ends.
+ * Tests the errors of `rdma-rpc perf` when its measuring program is missing or ends too early, and that the
+ * program ends when its command ends.
  */
 import {
   chmodSync,

@@ -14,7 +14,9 @@ export interface Tunnel {
   close(): Promise<void>;
 }
 
-/** A tunnel that is closed resets what is still open, which only the tests of resets look at. */
+/**
+ * A tunnel that is closed resets the connections that are still open. Only the tests of resets check this.
+ */
 const ignoreResets = (socket: Socket): Socket => socket.on('error', () => undefined);
 
 export function dialTo(address: string, options: { allowHalfOpen?: boolean } = {}): Socket {

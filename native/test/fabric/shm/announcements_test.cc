@@ -103,7 +103,7 @@ TEST_F(ShmMany, APollChecksTheActiveQueuePairs) {
     ASSERT_TRUE(from.send(321));
     ASSERT_EQ(to.receive(), std::vector<std::size_t>{321});
   }
-  // These are the queue pair itself and a few that were already watched.
+  // The poll looks at the queue pair itself and at a few that were already watched.
   EXPECT_LE(to.looked_at() - before, kPolls * 4);
 }
 

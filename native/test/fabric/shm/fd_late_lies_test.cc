@@ -9,7 +9,7 @@ namespace {
 struct LateLie {
   const char* name;
   void (*tell)(const Victim&, Liar&);
-  bool is_end;  ///< whether the lie ends the queue pair
+  bool is_end;  ///< true when the lie ends the queue pair
 };
 void PrintTo(const LateLie& lie, std::ostream* out) { *out << lie.name; }
 

@@ -1,5 +1,5 @@
 // shm-fd: a queue pair that waits for its peer, and the far end of its control connection, operated by the
-// test. This file is used by tests of hostile peers.
+// test. Tests of hostile peers use this file.
 #pragma once
 
 #include <fcntl.h>

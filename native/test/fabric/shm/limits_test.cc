@@ -41,8 +41,8 @@ TEST(ShmLimits, WithoutDescriptorsTheErrorNamesTheLimit) {
   ShmEnd peer;
   ShmEnd end;
   const auto address = peer.qp->local_address();
-  // The function is called here first, because a sanitizer opens descriptors when it first inspects an object
-  // of a type.
+  // This first call is needed, because a sanitizer opens descriptors when it first inspects an object of a
+  // type.
   EXPECT_EQ(device->refusal(), "");
   const NoDescriptors none;
   EXPECT_EQ(device->alloc_memory(4096, "test"), nullptr);

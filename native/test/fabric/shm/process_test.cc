@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kChunk = 64 << 10;
 constexpr std::size_t kChunks = ShmEnd::kMemoryBytes / kChunk;
 
-/// The resources of this code in a process: descriptors, and mappings with our name. Both numbers must have
-/// their old values when everything is closed.
+/// The number of resources of this code in a process: descriptors, and mappings with our name. Both numbers
+/// must have their old values when everything is closed.
 struct Holdings {
   std::size_t descriptors = 0, mappings = 0;
   bool operator==(const Holdings&) const = default;
@@ -52,7 +52,7 @@ std::vector<std::string> named_objects() {
 }
 
 /// The child process of most tests. It connects, performs one operation on the window that the parent
-/// granted, and raises `signal` before the third segment of that operation. Reports the status of the
+/// granted, and raises `signal` before the third segment of that operation. It reports the status of the
 /// operation.
 struct Attack {
   Opcode opcode;
@@ -71,7 +71,7 @@ int run_attack(int socket, const Attack& attack) {
   ShmHello peer;
   if (!meet(end, socket, hello_of(end), &peer).empty()) return 1;
   std::memset(end.memory->data(), 0xaa, ShmEnd::kMemoryBytes);
-  const auto go = hear<ShmHello>(socket);  // with the window's key, after the bind
+  const auto go = hear<ShmHello>(socket);  // the parent sends it with the window's key, after the bind
   if (!go) return 2;
   const Sge sge = end.sge(0, attack.opcode == Opcode::send ? ShmEnd::kSlotBytes : ShmEnd::kMemoryBytes);
   if (!end.post(attack.opcode, 1, {&sge, 1}, go->remote_addr, go->rkey)) return 3;

@@ -28,7 +28,7 @@ inline void PrintTo(QpState state, std::ostream* out) { *out << to_string(state)
 
 namespace test {
 
-/// The fabric under test. Owns the two devices.
+/// The fabric under test. It owns the two devices.
 class FabricUnderTest {
  public:
   virtual ~FabricUnderTest() = default;
@@ -36,8 +36,8 @@ class FabricUnderTest {
   virtual Device& server() = 0;
   /// Returns the address of a queue pair of the server, in the form in which the client uses it.
   virtual std::vector<std::byte> dialled(std::vector<std::byte> address) { return address; }
-  /// Lets a little time pass. The suite calls it between polls of both completion queues, until the expected
-  /// completion has arrived.
+  /// Lets a little time pass. The suite calls this function between polls of both completion queues, until
+  /// the expected completion has arrived.
   virtual void pump() = 0;
   /// Number of rounds of pump and poll without a completion after which the suite expects no more.
   virtual int idle_rounds() const { return 1; }
@@ -146,15 +146,15 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   /// Returns the next completion of this side. Fails the test when none arrives within the timeout of the
   /// suite.
   Wc next(Side& side);
-  /// Like next(), and also checks the completion's id and status.
+  /// Works like next(), and also checks the completion's id and status.
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
-  /// Like next(), and also checks that the completion has an error of any kind.
+  /// Works like next(), and also checks that the completion has an error of any kind.
   Wc expect_error(Side& side, std::uint64_t wr_id);
   /// Returns whether `wc` gives `status` as the reason of the refusal, if the device can know the reason.
   bool refused_with(const Wc& wc, WcStatus status) const;
   /// Checks that both queue pairs have gone to ERR, and removes their flushed receives.
   void expect_both_dead();
-  // features.cc
+  // The following functions are defined in features.cc.
   WcStatus outcome(SendWr wr, std::uint32_t rights);
   bool sleeps_through_a_message();
   std::string attempt(Feature feature);

@@ -138,7 +138,8 @@ struct Scenario {
     if (header.op == Op::read && header.total > 0) {
       std::vector<std::byte> answer(end.host->data() + expected.front().offset,
                                     end.host->data() + expected.front().offset + header.total);
-      // A READ of the peer's memory: it returns the bytes that are already here, so that nothing changes.
+      // The end READs the peer's memory. The peer returns the bytes that are already here, so that nothing
+      // changes.
       answers.push_back(
           {{.op = Op::data, .bytes = header.total, .number = header.number, .total = header.total},
            std::move(answer)});

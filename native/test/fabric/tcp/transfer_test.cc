@@ -60,7 +60,7 @@ class TcpTransfer : public ::testing::Test {
   }
   Header write_of(std::uint32_t key, std::uint32_t total) const {
     return {.op = Op::write,
-            .flags = std::uint8_t{total <= tcp::kFrameBytesMax},  // a bool that sets flag_ack
+            .flags = std::uint8_t{total <= tcp::kFrameBytesMax},  // a bool, which sets flag_ack
             .bytes = std::min(total, tcp::kFrameBytesMax),
             .key = key,
             .addr = end->region->addr(),

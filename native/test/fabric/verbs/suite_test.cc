@@ -45,8 +45,8 @@ class VerbsFabric final : public FabricUnderTest {
   std::unique_ptr<Device> client_, server_;
 };
 
-/// The ways to connect that both devices have. This function is called at the start of the program, by each
-/// test.
+/// Returns the ways to connect that both devices have. Each test calls this function at the start of the
+/// program.
 const std::vector<FabricFactory>& ways() {
   static std::vector<FabricFactory> found;
   static bool looked = false;

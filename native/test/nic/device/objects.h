@@ -1,5 +1,5 @@
-// The objects to which the handles of the library point. This file is used by the files of this folder, under
-// the lock of nic.h.
+// The objects to which the handles of the library point. The files of this folder use them under the lock of
+// nic.h.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -45,7 +45,7 @@ struct Receive {
 
 struct Srq : ibv_srq {
   std::deque<Receive> receives;
-  std::size_t size = 0, limit = 0;  ///< reports once when fewer receives than `limit` are left
+  std::size_t size = 0, limit = 0;  ///< the queue reports once when fewer receives than `limit` are left
 };
 
 /// A request that has to wait because the queue pair is in SQD, a link is down, or the peer has no receive.
@@ -75,9 +75,9 @@ struct Qp : ibv_qp {
   void hear_good_bye();
   /// Returns whether requests have to wait for a reason other than the peer's receives.
   bool is_held_up() const;
-  /// Carries out the requests that were held up.
+  /// Executes the requests that were held up.
   void go_on();
-  /// Carries out one request, or flushes it. Returns false when it has to wait for a receive of the peer.
+  /// Executes one request, or flushes it. Returns false when it has to wait for a receive of the peer.
   bool carry_out(const ibv_send_wr& wr, std::uint64_t number);
 };
 

@@ -16,8 +16,8 @@ FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::GatherEntry>
   return frame;
 }
 
-/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates; 0 when it
-/// invalidates none.
+/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates, or 0 when
+/// the response invalidates no key.
 std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
   const std::uint32_t reply_buffer = s.peer.expose(4096, bytes, fabric::access_remote_write);
   s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))

@@ -36,7 +36,8 @@ struct CallSpec {
   std::size_t request_bytes = 32;
   std::size_t request_gather_entries = 1;  ///< number of gather entries of a bulk request
   bool request_in_arena = false;  ///< gather entries are in arena blocks instead of application buffers
-  /// Length of the first, third ... gather entry of the request. 0 when all entries have the same length.
+  /// Length of the first, third ... gather entry of the request. The value is 0 when all entries have the
+  /// same length.
   std::size_t short_gather_entry_bytes = 0;
   bool in_scratch = false;  ///< the short gather entries are in the scratch buffer
   std::size_t response_bytes = 32;
@@ -51,8 +52,8 @@ struct CallSpec {
   bool part = false;               ///< submitted as part of a stream
   bool aligned = false;            ///< bulk requests and responses are aligned messages
   bool reply_buffer_only = false;  ///< a response that does not fit `given_reply_buffer` is refused
-  /// For gather entries in buffers of the application: how many of their last bytes lie on the next page; 0
-  /// for any position.
+  /// The number of last bytes of a gather entry in a buffer of the application that lie on the next page; 0
+  /// allows any position.
   std::uint8_t beyond_page = 0;
 };
 

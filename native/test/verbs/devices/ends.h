@@ -30,10 +30,10 @@ std::uint64_t real_now_ns();
 /// test and returns false if that does not happen.
 bool drive(std::vector<Side*> sides, const std::function<bool()>& done, const std::string& what,
            int also_fd = -1);
-/// Runs until no work is left and no timer runs; calls may still be in progress.
+/// Runs until no work is left and no timer runs. Calls may still be in progress then.
 void drive_to_rest(std::vector<Side*> sides);
 
-/// Closes the remaining sessions, returns every block and checks the books.
+/// Closes the remaining sessions, returns every block, and checks that nothing is left.
 void close_down(Side& side, std::vector<std::uint32_t> sessions, const std::string& name);
 
 class Ends {
@@ -44,7 +44,7 @@ class Ends {
                 Exposure exposure = Exposure::automatic);
 
   /// Opens a session and waits until both sides report that it is up. `client` is 0 when that failed (and the
-  /// test has failed with it). With `segments` it has receives of its own.
+  /// test has failed with it). With `segments`, the session has receives of its own.
   Link connect(std::uint32_t inflight_max = 8, std::uint32_t call_slots = 0, bool segments = false);
   std::uint64_t start(const Link& link, const CallSpec& spec) { return client.start(link.client, spec); }
   CallRecord& call(std::uint64_t id) { return ledger.at(id); }
@@ -54,7 +54,7 @@ class Ends {
   bool until(const std::function<bool()>& done, const std::string& what) {
     return drive({&client, &server}, done, what);
   }
-  /// start(), then runs until the call has ended.
+  /// Calls start(), then runs until the call has ended.
   CallRecord& complete(const Link& link, const CallSpec& spec);
   /// Makes a call of each kind, and expects every answer.
   void expect_works(const Link& link);

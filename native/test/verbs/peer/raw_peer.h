@@ -30,7 +30,7 @@ class RawPeer {
   std::uint32_t session() const { return session_; }
   Side& victim() { return victim_; }
   ScriptedPeer& peer() { return *peer_; }
-  /// Makes the victim call this peer; returns the request that arrives.
+  /// Makes the victim call this peer. Returns the request that arrives.
   ScriptedPeer::Received request(const CallSpec& spec);
   std::uint64_t id() const { return id_; }
   /// Executes one READ or WRITE while no code of the victim's session runs. Checks that the bytes of
