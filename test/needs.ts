@@ -15,7 +15,7 @@ export function whyNot(purpose: string): string {
   return packages.length === 0 ? '' : `missing Debian packages: ${packages.join(', ')}`;
 }
 
-/** Call it in a describe or at the top of a file whose tests need `purpose`. */
+/** Must be called in a describe or at the top of a file whose tests need `purpose`. */
 export function needs(purpose: string): void {
   const why = whyNot(purpose);
   beforeEach(({ skip }) => skip(why !== '', why));

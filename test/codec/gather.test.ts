@@ -12,7 +12,7 @@ import { Packed, Scalars, Tree, type TreeInit } from './gen/everything.rdma.ts';
 const seed = 20_261_121;
 
 interface Gathered {
-  /** The encoded segments and values are joined. */
+  /** The encoded segments and values, joined in order. */
   readonly bytes: Buffer;
   readonly outOfLine: number;
   readonly memoryBytes: number;

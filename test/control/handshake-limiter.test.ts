@@ -159,7 +159,7 @@ describe('places', () => {
   test('evict no handshake that has been silent for less than a round trip may take', async () => {
     const { all, gone, stalled, served, enter } = places(1);
     let next = 0;
-    // All of them arrive at once, so none has been silent for long when the last one arrives.
+    // All handshakes arrive at once, so none of them has been silent for long when the last one arrives.
     stalled.add(next);
     enter(next++);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
@@ -334,7 +334,7 @@ describe('a connection in its handshake', () => {
     const received = link.receive(2);
     vi.advanceTimersByTime(600);
     expect(link.awaitedMs).toBe(300);
-    // Its connection for data has arrived, so the rest is one round trip.
+    // The client's connection for data has arrived, so the rest of the handshake is one round trip.
     link.progressed();
     vi.advanceTimersByTime(200);
     expect([link.steps, link.awaitedMs]).toEqual([1, 200]);

@@ -1,7 +1,8 @@
 /**
- * Peers of other releases, with other wire versions or other versions of a fabric. Such peers are refused, or
- * connect on another fabric. Neither side reads memory or bytes whose layout it does not know. The tests
- * change the peers' frames and address blobs on the way, so that each side acts as a different release.
+ * Tests peers of other releases, with other wire versions or other versions of a fabric. Such peers are
+ * refused, or connect on another fabric. Neither side reads memory or bytes whose layout it does not know.
+ * The tests change the peers' frames and address blobs on the way, so that each side acts as a different
+ * release.
  */
 import {
   type Channel,

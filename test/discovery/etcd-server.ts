@@ -73,7 +73,7 @@ export class EtcdServer {
     await once(child, 'exit');
   }
 
-  /** After its next start, etcd has no keys. */
+  /** Makes etcd begin without keys at its next start. */
   empty(): void {
     rmSync(join(this.#folder, 'data'), { recursive: true, force: true });
   }

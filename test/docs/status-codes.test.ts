@@ -19,7 +19,7 @@ interface World {
   readonly client: Client<typeof EchoDefinition>;
   /** Closes the connection. */
   close(): Promise<void>;
-  /** Resolves when the handler of `behave` has begun; it never answers. */
+  /** Resolves when the handler of `behave` has begun. The handler never answers. */
   readonly begun: Promise<void>;
 }
 

@@ -20,7 +20,7 @@ import { things } from './things.ts';
 interface End {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** For a worker: the events of its end that the main thread has received. */
+  /** For a worker, the events of its end that the main thread has received. */
   readonly worker?: { readonly code: number; readonly error: string };
 }
 const worker = (code: number, error = ''): End => ({ code: 0, signal: null, worker: { code, error } });

@@ -30,7 +30,7 @@ export interface Addresses {
   readonly path: string;
 }
 
-/** Undefined when the thing keeps no process alive. */
+/** The value is undefined when the thing keeps no process alive. */
 type Finish = (() => unknown) | undefined;
 
 /** These references keep the values from being collected before the end. */

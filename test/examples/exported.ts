@@ -26,7 +26,7 @@ export interface Exported {
   readonly text: string;
 }
 
-/** Samples that only grow although they are exported as gauges. */
+/** These samples only grow although they are exported as gauges. */
 const growing = new Set([
   'rdma_rpc_device_counter',
   ...Object.keys(noStats)

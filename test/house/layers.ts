@@ -117,7 +117,7 @@ export const nativeLayers: readonly LayerRule[] = [
     files: /^native\/perf\/[^/]+$/,
     mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|receive_queue|unique_fd|verbs_loader)\.h$)/,
   },
-  // The part of the plug-in.
+  // This part belongs to the plug-in.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/(verbs\/[^/]+|unique_fd\.h)$)/ },
   // This part chooses among fabrics, as the binding does.
   { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },
@@ -129,13 +129,13 @@ export const nativeLayers: readonly LayerRule[] = [
 
 /**
  * Files that may import each other in a circle, because the text that they read is recursive. Each circle is
- * one sorted list. To avoid a new circle, move the code that both sides need into a file below them.
+ * one sorted list. To avoid a new circle, the code that both sides need can be moved into a file below them.
  */
 export const circles: readonly (readonly string[])[] = [
-  // The parser: a group is a field that has a message, whose fields may be groups.
+  // In the parser, a group is a field that has a message, whose fields may be groups.
   ['codegen/source/parse-field.ts', 'codegen/source/parse-message.ts'],
-  // JSON: a message inside of an Any, of a well-known type or of an extension is read and written as other
-  // messages are.
+  // In JSON, a message inside of an Any, of a well-known type or of an extension is read and written like
+  // other messages.
   [
     'runtime/codec/json/any.ts',
     'runtime/codec/json/extensions.ts',

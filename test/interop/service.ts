@@ -22,7 +22,7 @@ export interface InteropLog {
   started: number;
   /** Number of handlers whose signal fired. */
   aborted: number;
-  /** Number of streaming handlers that have ended, in whatever way. */
+  /** Number of streaming handlers that have ended in any way. */
   left: number;
   /** Number of one-way requests that have arrived unchanged, and the sum of their body sizes. */
   notes: number;

@@ -13,7 +13,7 @@ const large = new Uint8Array(200_000).fill(7);
 const stayAlive = () => setInterval(() => undefined, 1000);
 
 const programs: Record<string, () => void | Promise<void>> = {
-  /** A callback that throws. The error must appear as an uncaught exception. */
+  /** Runs a callback that throws. The error must appear as an uncaught exception. */
   'callback-throws': () => {
     stayAlive();
     const loopback = new Loopback('sim');

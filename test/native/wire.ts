@@ -52,7 +52,7 @@ export interface Frame {
   call: number;
   /** Request: method id. Response, cancel: status. Reply buffer request: number of bytes. */
   method: number;
-  /** For a request: remaining time in microseconds; 0 for no limit. */
+  /** For a request, the remaining time in microseconds; 0 for no limit. */
   timeoutUs: number;
   notRun: boolean;
   /** The request's keys are not windows, so the answer must not invalidate a window. */
@@ -69,11 +69,12 @@ export interface Frame {
   gatherEntries: readonly Exposed[];
   /**
    * Size of the message in bytes when it is not in the frame: the sum of the segments, or the bytes written
-   * into the reply buffer. Otherwise 0.
+   * into the reply buffer. The value is 0 otherwise.
    */
   total: number;
   /**
-   * The message in the frame. For segments: those whose bytes are in the frame, one after another.
+   * The message in the frame. For segments, it consists of the segments whose bytes are in the frame, one
+   * after another.
    */
   message: Uint8Array;
 }

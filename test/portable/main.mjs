@@ -1,9 +1,9 @@
 /**
  * Tests whether the package works on other systems. Its binaries need only libraries that all supported
  * systems have, and they run with the C library of an older Debian. The binaries for arm64 run in an
- * emulator. The native suites pass there. The addon can be built from the package. On musl the package works
- * without the addon. The script installs the Debian packages that it needs. For the older Debian it needs
- * root and mounts. A part that cannot run prints "not run" and the reason.
+ * emulator. The native suites pass there. The addon can be built from the package. On musl, the package works
+ * without the addon. The script installs the Debian packages that it needs. To run the older Debian, the
+ * script needs root and mounts. A part that cannot run prints "not run" and the reason.
  *
  *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native, build or musl
  *

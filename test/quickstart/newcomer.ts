@@ -49,7 +49,10 @@ function end(child: ChildProcess): void {
 
 export interface Terminal {
   readonly cwd: string;
-  /** One of the installed Nodes, such as `node-24`. If it is undefined, the Node of this process is used. */
+  /**
+   * One of the installed Nodes, such as `node-24`. If the value is undefined, the Node of this process is
+   * used.
+   */
   readonly node?: string;
   readonly env?: Readonly<Record<string, string>>;
 }

@@ -26,7 +26,7 @@ import {
 const PORT = 50051;
 const HELLO = 'Hello, Ada!\n';
 const NODES = ['node-20', 'node-22', 'node-24', 'node-26'];
-/** The versions that run TypeScript directly, as the quick start says of 22.18 and later. */
+/** The versions that run TypeScript directly. The quick start says that 22.18 and later do. */
 const ERASING = NODES.slice(1);
 const TARBALL = 'rdma-rpc-0.1.0.tgz';
 

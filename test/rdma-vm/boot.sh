@@ -1,6 +1,7 @@
 #!/bin/bash
-# Runs a command in a throw-away QEMU guest whose Debian kernel has real RDMA (soft-RoCE or soft-iWARP). Started by
-# scripts/rdma-vm.mjs, which installs what it needs; README.md in this folder has the picture.
+# Runs a command in a throw-away QEMU guest whose Debian kernel has real RDMA (soft-RoCE or soft-iWARP).
+# scripts/rdma-vm.mjs starts this script, and installs the packages that the script needs. README.md in this
+# folder has the picture.
 #
 #   test/rdma-vm/boot.sh [options] COMMAND [ARG...]
 #     --link rxe|siw|none  the RDMA driver to put on both ends of a virtual wire (default rxe)
@@ -54,8 +55,8 @@ install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
 { cat "$top/initramfs"; (cd "$ctl/ir" && echo init | busybox cpio -o -H newc 2>"$ctl/qemu"); } >"$ctl/initramfs"
 # --- run it --------------------------------------------------------------------------------------------------------
 # An oops ends the guest at once, so that a broken kernel shows as a failure with its log instead of a command
-# that hangs. no_timer_check: on a busy host an emulated timer is late, and the kernel would take it for
-# broken.
+# that hangs. no_timer_check is needed, because an emulated timer is late on a busy host, and the kernel would
+# consider it broken.
 qemu=(qemu-system-x86_64 -M pc -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
   -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci)
 kernel="console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check"

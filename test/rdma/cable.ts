@@ -21,7 +21,7 @@ export class Cable {
   readonly #farIp: string;
   #server: ServerProcess | undefined;
 
-  /** `net` is the third number of the cable's addresses; no two cables may have the same. */
+  /** `net` is the third number of the cable's addresses. Each cable must have a different number. */
   constructor(name: string, net: number, port: number) {
     this.near = `${name}0`;
     this.far = `${name}1`;

@@ -230,7 +230,7 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
     const write = since.find(isWrite);
     for (const each of since.filter(isSend)) {
       if (write !== undefined && isBehind(each, write)) return each;
-      // This is another message, such as one with credits: the WRITE does not precede it.
+      // This is another message, such as a message with credits, which no WRITE precedes.
       if (!passedOn.has(each.sequence)) forge(each, each.sequence);
       passedOn.add(each.sequence);
     }
@@ -245,8 +245,8 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
 }
 
 /**
- * The first byte of an answer without data. It tells whether the operation was done or the key does not
- * permit it.
+ * The first byte of an answer without data. The byte tells whether the operation was executed, or the key
+ * does not permit the operation.
  */
 const syndrome = { done: 0, accessError: 0x62 };
 const syndromeOf = ({ payload }: Packet): number =>

@@ -59,7 +59,7 @@ async function row(name: TestName, fabric: PerfFabric, more: Partial<Plan> = {})
     given: {},
     say: (text) => listening(Number(/:(\d+)$/.exec(text)?.[1])),
   });
-  // The client's error says what went wrong here, too.
+  // The client's error also contains the failure of this side.
   server.catch(() => undefined);
   const plan = { ...usual, test: name, events: name !== 'write_lat', ...more };
   const options = { host, port: await port, device: clientDevice, fabric, timeoutMs: 20_000 };

@@ -65,7 +65,7 @@ describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot
     );
     over = true;
     await Promise.all(load);
-    // Removes the device once more, without clients: the server detects that, too.
+    // Removes the device once more, without clients. The server detects that, too.
     await remove(serverDevice);
     await put(serverDevice);
     expect((await client.echo({ number: 5 })).number).toBe(5);

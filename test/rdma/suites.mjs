@@ -79,8 +79,8 @@ export function only(tests) {
 }
 
 /**
- * The output directory of bundle(), laid out as dist. Each `place` has its own build directory, because two
- * may run at the same time.
+ * Returns the output directory of bundle(), which is laid out like dist. Each `place` has its own build
+ * directory, because two may run at the same time.
  */
 const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 

@@ -94,7 +94,7 @@ export class Packet {
   readonly flags: number;
   /** The bytes after the base transport header. */
   readonly payload: Buffer;
-  /** Whether the checksum is the one that icrcOf() returns. */
+  /** True when the checksum is the one that icrcOf() returns. */
   readonly sound: boolean;
 
   constructor(ip: Buffer) {
@@ -117,8 +117,8 @@ export class Packet {
   }
 
   /**
-   * Whether the packet is a request, with a sequence number of its own. An answer has the number of its
-   * request.
+   * True when the packet is a request, which has a sequence number of its own. An answer has the number of
+   * its request.
    */
   get isRequest(): boolean {
     return this.opcode < Opcode.firstAnswer || this.opcode > Opcode.lastAnswer;
@@ -165,7 +165,7 @@ export class WireTap {
     return tap;
   }
 
-  /** Whether one packet contains this text. */
+  /** Returns whether one packet contains this text. */
   saw(text: string): boolean {
     return this.#all.some((packet) => packet.includes(text));
   }
@@ -211,7 +211,7 @@ function run(...[command, ...args]: [string, ...string[]]): void {
 
 /**
  * Drops the messages (SENDs) for a queue pair of the client's device, as an attacker who controls a switch
- * can. A tap still sees them. Forged messages pass.
+ * can. A tap still sees the dropped messages. Forged messages pass.
  */
 export class HeldBack {
   constructor(queuePair: number) {

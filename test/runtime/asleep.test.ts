@@ -1,4 +1,4 @@
-/** Calls when neither side ever polls. A side that has work left must stay awake. */
+/** Tests calls when neither side ever polls. A side that has work left must stay awake. */
 import { configure, createClient } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

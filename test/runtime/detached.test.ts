@@ -21,7 +21,7 @@ const service = defineService({ name: 'test.Detached', methods: { Echo: method<B
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-// Node supports it since 21, but the engine of Node 20 hides it.
+// Node supports transfer() since version 21, but the engine of Node 20 hides it.
 if (!('transfer' in ArrayBuffer.prototype)) setFlagsFromString('--harmony-rab-gsab-transfer');
 const transfer = runInNewContext('ArrayBuffer.prototype.transfer') as (this: ArrayBuffer) => ArrayBuffer;
 

@@ -15,7 +15,7 @@ import { everything } from '../extent.ts';
 import { socketPath } from './world.ts';
 
 export type PairWay = 'sim' | 'loopback' | 'shm' | 'shm-fd' | 'tcp';
-/** In a brief run: one fabric without native code, and one of each kind of native fabric. */
+/** The ways of a brief run: one fabric without native code, and one of each kind of native fabric. */
 export const pairWays: readonly PairWay[] = everything
   ? ['sim', 'loopback', 'shm', 'shm-fd', 'tcp']
   : ['loopback', 'shm', 'tcp'];

@@ -1,7 +1,7 @@
 /**
- * The value of `processed` for every failure: each step of a call with each fault that is possible there, for
- * small calls, large calls and streams. `no` must be certain (the handler has not run and will not run),
- * `yes` means that the server answered, and `maybe` means anything else.
+ * Tests the value of `processed` for every failure: each step of a call with each fault that is possible
+ * there, for small calls, large calls and streams. `no` must be certain (the handler has not run and will not
+ * run), `yes` means that the server answered, and `maybe` means anything else.
  */
 import { createServer as createTcpServer } from 'node:net';
 import {

@@ -64,7 +64,7 @@ async function halfway(port: number): Promise<{ goOn(): TLSSocket }> {
   };
 }
 
-/** Connects `count` times and sends nothing; resolves when `gone` of the connections are closed. */
+/** Connects `count` times and sends nothing. Resolves when `gone` of the connections are closed. */
 async function silent(port: number, count: number, gone: number): Promise<void> {
   const all = Array.from({ length: count }, () => dial(port));
   await until(() => all.filter(({ destroyed }) => destroyed).length >= gone);
@@ -76,7 +76,7 @@ test('of a server', async () => {
   const client = await halfway(port);
   await silent(port, 100, 84);
   const secured = client.goOn();
-  // The frame is too long, and the peer is notified of that.
+  // The frame is too long, and the peer gets an error.
   secured.write(Buffer.alloc(4, 0xff));
   const answer = new Promise<string>((resolve, reject) => {
     secured.once('data', (bytes: Buffer) => resolve(bytes.toString('latin1')));

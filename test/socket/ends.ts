@@ -1,6 +1,7 @@
 /**
  * Runs one conversation of two sockets, either of `node:net` or of rdma-rpc/socket, and records the events of
- * each side. Both sides send bytes. One side, the actor, performs an action before, during or after that.
+ * each side. Both sides send bytes. One side, the actor, performs an action before, during or after the
+ * transfer.
  */
 import * as net from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -5,8 +5,8 @@
 import { RpcError, Status } from 'rdma-rpc';
 
 /**
- * The action of the test on a call while the call was in progress. `busy loss`: further calls begin around
- * each event of the batch that ends the session.
+ * The action of the test on a call while the call was in progress. With `busy loss`, further calls begin
+ * around each event of the batch that ends the session.
  */
 export type Misfortune = 'none' | 'cancel' | 'deadline' | 'loss' | 'busy loss' | 'drain' | 'deaf drain';
 
@@ -22,7 +22,7 @@ export interface Entry {
   misfortune: Misfortune;
   /** Number of times that the call's handler began. */
   began: number;
-  /** Whether the reader of its stream left before the end. */
+  /** True when the reader of the call's stream left before the end. */
   left: boolean;
   /** Number of times that the caller was notified of an end. */
   ends: number;

@@ -18,10 +18,10 @@ import { type Fabric, SteppedWorld } from './stepped.ts';
 export const limits = { inflightMax: 4, streamsMax: 3 };
 /** The time limit of a call whose time limit is to pass. It is longer than any delay of the test. */
 const timeoutMs = 60_000;
-/** More than the time by which a deadline may fire late. */
+/** This is more than the time by which a deadline may fire late. */
 const lateMs = 10;
 
-/** Together with the calls in progress, more calls than fit a connection at once. */
+/** Together with the calls in progress, these are more calls than fit a connection at once. */
 const unheardCalls = 4;
 
 /** Maximum number of calls that begin in the last events of a session. */
@@ -145,7 +145,7 @@ export class Life {
     );
     await this.world.rest();
     this.#plans = [];
-    // Calls have begun in the last events of a session that ended after them.
+    // Calls have begun in the last events of a session, which ended after those events.
     if (this.ledger.open > 0) await this.goOn();
   }
 

@@ -53,7 +53,7 @@ export class SteppedWorld {
   readonly #limits: Limits;
   readonly #register: (server: RpcServer) => void;
   #server: RpcServer;
-  /** For tcp: the address at which the server listens. */
+  /** For tcp, the address at which the server listens. */
   #address: Promise<string> | undefined;
   /** The client's ends of all connections. */
   readonly #ends: Duplex[] = [];
@@ -141,13 +141,16 @@ export class SteppedWorld {
     return socket;
   }
 
-  /** Returns whether an event was carried out: always false on TCP, whose events are the kernel's. */
+  /**
+   * Returns whether an event was executed. The result is always false on TCP, because the kernel decides
+   * about its events.
+   */
   #step(): boolean {
     return this.#fabric === 'sim' && this.#context.native.stepSim();
   }
 
   /**
-   * Carries out events until `done`. `each` is called before every event, and whenever no event is left.
+   * Executes events until `done`. `each` is called before every event, and whenever no event is left.
    */
   async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
     const endMs = Date.now() + (this.#fabric === 'tcp' ? realMsMax : 0);
@@ -194,7 +197,7 @@ export class SteppedWorld {
     this.#going.push(old.shutdown({ graceMs: 86_400_000 }));
   }
 
-  /** From now on the notices of servers are delivered. */
+  /** Delivers the notices of servers from now on. */
   hear(): void {
     for (const end of this.#ends) end.resume();
   }

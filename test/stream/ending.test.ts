@@ -76,7 +76,7 @@ class Bed {
     this.events[Ev.processed] = processed;
     this.stream.onOpenSettled(0);
   }
-  /** A part returns that has no content. */
+  /** A part without content returns. */
   poke(): void {
     this.events[Ev.status] = Status.OK;
     this.stream.onPushSettled(0);

@@ -21,7 +21,7 @@ import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
 export interface StreamWorld {
   readonly channel: Channel;
   readonly log: StreamLog;
-  /** Undefined in process. */
+  /** The value is undefined within one process. */
   readonly server: Server | undefined;
   close(): Promise<void>;
 }

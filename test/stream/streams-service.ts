@@ -7,7 +7,7 @@ import type { ItemInit, Order, StreamsDefinition } from './gen/stream.rdma.ts';
 export interface StreamLog {
   /** Number of messages that were requested from `behave`. */
   produced: number;
-  /** Handlers that have left their `finally` block. */
+  /** Number of handlers that have left their `finally` block. */
   finished: string[];
   /** Codes of the reasons of signals that fired. */
   aborted: number[];

@@ -7,7 +7,7 @@ import { Duplex } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 
 export interface Passage {
-  /** 0 for the sideband connection, and 1 for the connection after it. */
+  /** The value is 0 for the sideband connection, and 1 for the connection after it. */
   readonly index: number;
   readonly client: Socket;
   readonly server: Socket;

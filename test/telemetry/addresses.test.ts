@@ -1,5 +1,5 @@
 /**
- * A registry that fails, seen from outside of the channel: by the gauges of Prometheus and OpenTelemetry, and
+ * A registry that fails is visible outside of the channel: in the gauges of Prometheus and OpenTelemetry, and
  * in the counters page that `rdma-rpc top` shows.
  */
 import {

@@ -15,7 +15,10 @@ let calls = 0;
 const server = createServer({ ...JSON.parse(options), log: (line) => console.error(line) });
 const peers = peersOf(server);
 
-/** A copy is kept, because the memory of a request belongs to its caller again when the handler has ended. */
+/**
+ * The server keeps a copy, because the memory of a request belongs to its caller again when the handler has
+ * ended.
+ */
 const leave = ({ number, data }) => void left.set(number, Buffer.from(data));
 
 server.add(UpgradeDefinition, {

@@ -31,7 +31,7 @@ export function featureRows(): FeatureRow[] {
   });
 }
 
-/** The rows that stand for a feature of `Device.whyNot`. */
+/** Returns the rows that stand for a feature of `Device.whyNot`. */
 export const asked: ReadonlyMap<string, Feature> = new Map<string, Feature>([
   ['SEND with immediate', 'sendWithImm'],
   ['SEND with invalidate', 'windows'],

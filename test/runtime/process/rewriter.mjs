@@ -28,7 +28,7 @@ function segments() {
       if (opened.has(path) || !names.some((name) => target.includes(`memfd:rdma-rpc:${name}`))) continue;
       opened.set(path, openSync(path, 'r+'));
     } catch {
-      // The process may have closed it since then.
+      // The process may have closed the segment since then.
     }
   }
   return [...opened.values()];
