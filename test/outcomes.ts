@@ -1,6 +1,6 @@
 /**
- * Conditions for which tests of calls wait: an iteration of the event loop, a condition, or the error with
- * which a call ends.
+ * Waits for the conditions that tests of calls need: an iteration of the event loop, a condition, or the
+ * error with which a call ends.
  */
 import type { RpcError } from 'rdma-rpc';
 import { expect } from 'vitest';

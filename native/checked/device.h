@@ -1,8 +1,8 @@
-// An open device and the objects that it creates: regions, completion queues and queue pairs. Their users may
-// make mistakes, so everything is checked. Each object keeps the objects that it needs alive: a region keeps
-// its memory, a queue pair keeps its completion queue, a posted request keeps its regions, and all of them
-// keep the device. They can therefore be released in any order. This file is used by the binding, on the JS
-// thread.
+// This is an open device and the objects that it creates: regions, completion queues and queue pairs. Their
+// users may make mistakes, so everything is checked. Each object keeps the objects that it needs alive: a
+// region keeps its memory, a queue pair keeps its completion queue, a posted request keeps its regions, and
+// all of them keep the device. They can therefore be released in any order. This file is used by the binding,
+// on the JS thread.
 #pragma once
 
 #include <cstdint>

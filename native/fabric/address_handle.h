@@ -1,5 +1,5 @@
-// The destinations of datagrams: address handles, GIDs, and the header in front of each received datagram.
-// This file is part of fabric.h and is used on the same thread.
+// These are the destinations of datagrams: address handles, GIDs, and the header in front of each received
+// datagram. This file is part of fabric.h and is used on the same thread.
 #pragma once
 
 #include <array>

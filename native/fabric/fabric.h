@@ -1,9 +1,9 @@
-// The RDMA operations that a session needs, with the names and behaviour that they have in libibverbs:
-// devices, memory regions, memory windows, queue pairs and completion queues. Shared receive queues are in
-// receive_queue.h. Each folder beside this file is one implementation ("a fabric"). This code is called on
-// one thread per Device, the thread that runs the context's event loop: by native/memory for registrations,
-// and by native/session for everything else. A fabric knows nothing of calls. A session looks at
-// `Capabilities` instead of the name of the fabric.
+// This file has the RDMA operations that a session needs, with the names and behaviour that they have in
+// libibverbs: devices, memory regions, memory windows, queue pairs and completion queues. Shared receive
+// queues are in receive_queue.h. Each folder beside this file is one implementation ("a fabric"). This code
+// is called on one thread per Device, the thread that runs the context's event loop: by native/memory for
+// registrations, and by native/session for everything else. A fabric knows nothing of calls. A session looks
+// at `Capabilities` instead of the name of the fabric.
 //
 // Every fabric keeps these rules (the suite in native/test/fabric checks them on each):
 //  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer. A

@@ -1,7 +1,7 @@
-// A shared receive queue: receives that several queue pairs share. The number of receives depends on the
-// total number of messages that can arrive at once. This number does not grow with the number of connections
-// times the messages of each. Shared receive queues are available where Capabilities::max_srq_wr is not 0. A
-// Device creates them and native/session uses them, on the device's thread.
+// This is a shared receive queue: receives that several queue pairs share. The number of receives depends on
+// the total number of messages that can arrive at once. This number does not grow with the number of
+// connections times the messages of each. Shared receive queues are available where Capabilities::max_srq_wr
+// is not 0. A Device creates them and native/session uses them, on the device's thread.
 //
 // These rules apply in addition to those of fabric.h (the suite checks them):
 //  - A message uses the oldest receive, on whichever queue pair the message arrives. The completion has the

@@ -1,5 +1,5 @@
-// Work requests, which are posted to a queue pair, and their completions. They have the names of libibverbs.
-// This file is part of fabric.h and is used on the same thread.
+// These are work requests, which are posted to a queue pair, and their completions. They have the names of
+// libibverbs. This file is part of fabric.h and is used on the same thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Size classes, chunks and free lists of the arena. Only grow() and the functions that it calls allocate
-// memory or make system calls; alloc() of a free block, retain(), release(), at() and find() do not.
+// This file has the size classes, chunks and free lists of the arena. Only grow() and the functions that it
+// calls allocate memory or make system calls; alloc() of a free block, retain(), release(), at() and find()
+// do not.
 #include "memory/arena.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Layout of the messages in the memory of an endpoint. It is the same on both sides, because each side writes
-// to and reads from the other's memory. Each queue pair has slots to send from, slots to receive in, and
-// single words.
+// This is the layout of the messages in the memory of an endpoint. The layout is the same on both sides,
+// because each side writes to and reads from the other's memory. Each queue pair has slots to send from,
+// slots to receive in, and single words.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The parameters of one step of a test, and its result. The binding fills them in with values from JS, and
-// the loops read them.
+// These are the parameters of one step of a test, and its result. The binding fills them in with values from
+// JS, and the loops read them.
 #pragma once
 
 #include <cstdint>

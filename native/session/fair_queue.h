@@ -1,7 +1,7 @@
-// Deficit round robin: decides which member moves bulk data next, and how many bytes. A context has two such
-// queues of its sessions, and a session has two such queues of its calls. One queue is for READs and one is
-// for WRITEs, because these wait for different resources. This file is used by Flow and ServerEndpoint, on
-// the context's thread.
+// Implements deficit round robin, which decides which member moves bulk data next, and how many bytes. A
+// context has two such queues of its sessions, and a session has two such queues of its calls. One queue is
+// for READs and one is for WRITEs, because these wait for different resources. This file is used by Flow and
+// ServerEndpoint, on the context's thread.
 //
 // A member gets a quantum of credit when it reaches the head of the queue, and moves bytes while it has
 // credit left. Its last request may exceed the credit; the excess is subtracted from the member's next

@@ -1,7 +1,7 @@
-// The send slots of a context: registered memory in which JS encodes messages, and the stack of free slots
-// from which JS pops. Behind the send slots are a few long slots, for messages that are sent in segments. The
-// context owns them. Its sessions use them, and JS uses them through shared arrays, all on the context's
-// thread.
+// These are the send slots of a context: registered memory in which JS encodes messages, and the stack of
+// free slots from which JS pops. Behind the send slots are a few long slots, for messages that are sent in
+// segments. The context owns them. Its sessions use them, and JS uses them through shared arrays, all on the
+// context's thread.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// One session: a link to one peer, and the endpoint that uses the link, which is a client's or a server's.
-// Context creates and drives the session, on the context's thread only. This class handles the life of the
-// session, and the frames and completions that do not belong to calls; the endpoints handle calls.
+// This is one session: a link to one peer, and the endpoint that uses the link, which is a client's or a
+// server's. Context creates and drives the session, on the context's thread only. This class handles the life
+// of the session, and the frames and completions that do not belong to calls; the endpoints handle calls.
 //
 //   init ──connect──► connecting ──queue pair in RTS──► ready
 //   any of them ──fail / close──► draining ──all work flushed──► down

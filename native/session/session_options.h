@@ -1,5 +1,5 @@
-// The options of a session. The binding fills them in from JS; the native tests set them directly. See
-// Session::open().
+// These are the options of a session. The binding fills them in from JS; the native tests set them directly.
+// See Session::open().
 #pragma once
 
 #include <cstddef>

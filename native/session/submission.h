@@ -1,5 +1,5 @@
-// A large message that JS submits to a session with submitBulk() of runtime/native/native.ts. The binding
-// creates it and both endpoints use it, on the context's thread.
+// This is a large message that JS submits to a session with submitBulk() of runtime/native/native.ts. The
+// binding creates it and both endpoints use it, on the context's thread.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 /**
- * The public surface as text: the exports of each entry point of the package, as the compiled declarations
- * have them, without comments. The test beside this file writes the report into public-api.txt, so that each
- * change of the public surface is a change of that file.
+ * This is the public surface as text: the exports of each entry point of the package, as the compiled
+ * declarations have them, without comments. The test beside this file writes the report into public-api.txt,
+ * so that each change of the public surface is a change of that file.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

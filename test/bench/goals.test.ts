@@ -1,5 +1,5 @@
 /**
- * The goals of the benchmark. Each goal is tested at its limit. A goal whose rows are missing from the
+ * Tests the goals of the benchmark. Each goal is tested at its limit. A goal whose rows are missing from the
  * results is not judged.
  */
 import { describe, expect, it } from 'vitest';

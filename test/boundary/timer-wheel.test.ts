@@ -1,6 +1,6 @@
 /**
- * The wheel in virtual time. No entry fires early, and each entry fires at most two ticks late, in any mix of
- * adds, removes and far deadlines.
+ * Tests the wheel in virtual time. No entry fires early, and each entry fires at most two ticks late, in any
+ * mix of adds, removes and far deadlines.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The search in the ring of consistent hashing, and the bound of loads over many servers. The calls in flight
- * are not counted for each pick.
+ * Tests the search in the ring of consistent hashing, and the bound of loads over many servers. The calls in
+ * flight are not counted for each pick.
  */
 import { describe, expect, test } from 'vitest';
 import { BoundedHash } from '../../runtime/client/balancing/bounded-hash.ts';

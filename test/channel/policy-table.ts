@@ -1,4 +1,7 @@
-/** The policies and the servers that answer with each of them, for the tests of policies with events. */
+/**
+ * These are the policies and the servers that answer with each of them, for the tests of policies with
+ * events.
+ */
 import type { ChannelOptions, ServerAddress } from 'rdma-rpc';
 import { HashRing } from '../../runtime/client/balancing/hash-ring.ts';
 import { hashOfText } from '../../runtime/client/balancing/key-hash.ts';

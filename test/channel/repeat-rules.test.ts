@@ -1,6 +1,6 @@
 /**
- * The rules for repeating calls: which calls are repeated, how often, and what happens to the answers of the
- * other attempts. The test covers the rules alone, without a channel.
+ * Tests the rules for repeating calls: which calls are repeated, how often, and what happens to the answers
+ * of the other attempts. The test covers the rules alone, without a channel.
  */
 import { Metadata, RpcError, Status, type StatusCode } from 'rdma-rpc';
 import { expect, test } from 'vitest';

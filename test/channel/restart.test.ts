@@ -1,6 +1,6 @@
 /**
- * Servers as separate processes that end, hang and restart while a client continues to call. Every call ends,
- * and the channel reconnects.
+ * Tests servers as separate processes that end, hang and restart while a client continues to call. Every call
+ * ends, and the channel reconnects.
  */
 import { rmSync } from 'node:fs';
 import { createServer as listenOnly, type Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** Several connections to one address, subsets and zones of a channel, and health checks. */
+/** Tests several connections to one address, subsets and zones of a channel, and health checks. */
 import { type Channel, createClient, Status } from 'rdma-rpc';
 import { addHealth, type Health, healthCheck } from 'rdma-rpc/health';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

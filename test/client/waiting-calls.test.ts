@@ -1,5 +1,5 @@
 /**
- * The queue of calls that wait for a connection or a slot, while the call at its head is being started.
+ * Tests the queue of calls that wait for a connection or a slot, while the call at its head is being started.
  */
 import { describe, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';

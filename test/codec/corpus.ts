@@ -1,6 +1,6 @@
 /**
- * The test corpus: every message of test/codec/protos as our generated type and as protobufjs's reflection of
- * the same file, and the conversions between the two. The codec tests share it.
+ * This is the test corpus: every message of test/codec/protos as our generated type and as protobufjs's
+ * reflection of the same file, and the conversions between the two. The codec tests share it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

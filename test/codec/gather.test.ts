@@ -1,6 +1,6 @@
 /**
- * Encoding with out-of-line values. The encoded segments and the values, joined in order, equal the plain
- * encoding, whichever values are out of line.
+ * Tests encoding with out-of-line values. The encoded segments and the values, joined in order, equal the
+ * plain encoding, whichever values are out of line.
  */
 import fc from 'fast-check';
 import { outOfLineMax, Writer } from 'rdma-rpc/codec';

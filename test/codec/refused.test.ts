@@ -1,4 +1,4 @@
-/** The values that the encoder refuses, with an error that names the field. */
+/** Tests the values that the encoder refuses, with an error that names the field. */
 import { CodecError, type MessageType, Writer } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';

@@ -1,6 +1,6 @@
 /**
- * The counters of streams. Each stream is one call of its method, and its contents are counted as messages,
- * regardless of the parts in which they travel.
+ * Tests the counters of streams. Each stream is one call of its method, and its contents are counted as
+ * messages, regardless of the parts in which they travel.
  */
 import { createClient, leaseOf } from 'rdma-rpc';
 import { readCounters } from 'rdma-rpc/counters';

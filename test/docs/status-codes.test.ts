@@ -1,6 +1,6 @@
 /**
- * The table of docs/reference/status-codes.md. This test makes each code that the library makes, and checks
- * the `processed` that the table has for it.
+ * Tests the table of docs/reference/status-codes.md. This test makes each code that the library makes, and
+ * checks the `processed` that the table has for it.
  */
 import {
   allocBuffer,

@@ -1,7 +1,7 @@
 /**
- * The metrics of an application that exports everything: a server and a client with the package's metrics and
- * those of examples/dashboard/fleet.ts. The tests compare the metrics that dashboards, alerts and manifests
- * name with these.
+ * These are the metrics of an application that exports everything: a server and a client with the package's
+ * metrics and those of examples/dashboard/fleet.ts. The tests compare the metrics that dashboards, alerts and
+ * manifests name with these.
  */
 import { Registry } from 'prom-client';
 import { createChannel, createClient, createServer } from 'rdma-rpc';

@@ -1,4 +1,4 @@
-/** House rules of the native layers that the compiler does not know. */
+/** Tests house rules of the native layers that the compiler does not know. */
 import { describe, expect, test } from 'vitest';
 import { projectFiles, read } from './tree.ts';
 

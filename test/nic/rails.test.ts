@@ -1,6 +1,6 @@
 /**
- * Hosts with several simulated NICs, each in a network of its own. The client has nic0 and nic1, and the
- * server has nic2 and nic3. An address with `?` reaches no other address, although they have the same
+ * Tests hosts with several simulated NICs, each in a network of its own. The client has nic0 and nic1, and
+ * the server has nic2 and nic3. An address with `?` reaches no other address, although they have the same
  * network.
  */
 import { beforeAll, expect, test } from 'vitest';

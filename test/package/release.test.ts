@@ -1,7 +1,7 @@
 /**
- * A release as it would be published. `scripts/release.mjs` creates its folders, a registry on this machine
- * serves it, and npm installs it in an empty folder for several systems. The quick start is carried out
- * there.
+ * Tests a release as it would be published. `scripts/release.mjs` creates its folders, a registry on this
+ * machine serves it, and npm installs it in an empty folder for several systems. The quick start is carried
+ * out there.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {

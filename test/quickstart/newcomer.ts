@@ -1,6 +1,6 @@
 /**
- * A newcomer's folder, programs and terminals, for the tests of this folder. A shell runs all commands, as on
- * the page.
+ * This is a newcomer's folder, programs and terminals, for the tests of this folder. A shell runs all
+ * commands, as on the page.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * A server process on one RDMA device, and a channel of this process on another device. Most tests of this
- * folder begin with this pair. RDMA_RPC_TEST_DEVICES has the devices' names (`rxe0,rxe1`; with a single name
- * both ends use that device).
+ * This is a server process on one RDMA device, and a channel of this process on another device. Most tests of
+ * this folder begin with this pair. RDMA_RPC_TEST_DEVICES has the devices' names (`rxe0,rxe1`; with a single
+ * name both ends use that device).
  */
 import type { ForkOptions } from 'node:child_process';
 import { setTimeout as timeout } from 'node:timers/promises';

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf` on RDMA devices. Each operation runs over the verbs fabric and over libibverbs alone, and
- * every byte is checked. The error for an operation that a device lacks is tested too.
+ * Tests `rdma-rpc perf` on RDMA devices. Each operation runs over the verbs fabric and over libibverbs alone,
+ * and every byte is checked. The error for an operation that a device lacks is tested too.
  */
 import { describe, expect, test } from 'vitest';
 import type { PerfFabric, Plan, TestName } from '../../cli/perf/plan.ts';

@@ -1,4 +1,4 @@
-/** Sessions that share the receives of a device, and sessions whose peer does not support that. */
+/** Tests sessions that share the receives of a device, and sessions whose peer does not support that. */
 import { leaseOf, stats } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { feature } from '../../runtime/control/frames.ts';

@@ -1,6 +1,6 @@
 /**
- * AsyncLocalStorage in functions that serve many calls, apart from channels and servers: TLS, clients that
- * serve, and calls over grpc-js. "alice" creates these objects and "bob" uses them; see
+ * Tests AsyncLocalStorage in functions that serve many calls, apart from channels and servers: TLS, clients
+ * that serve, and calls over grpc-js. "alice" creates these objects and "bob" uses them; see
  * async-context.test.ts.
  */
 import { credentials, Client as GrpcClient, Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';

@@ -1,5 +1,5 @@
 /**
- * Byte arrays of an application with false properties: subclasses of Uint8Array, and arrays with own
+ * Tests byte arrays of an application with false properties: subclasses of Uint8Array, and arrays with own
  * properties. Every way of sending these arrays must send the bytes that the engine knows, and never bytes of
  * an earlier message.
  */

@@ -1,6 +1,6 @@
 /**
- * A server with the handlers and interceptors of a test, and a channel to it, over each fabric that works
- * within one process. It is for tests of features above the session.
+ * This is a server with the handlers and interceptors of a test, and a channel to it, over each fabric that
+ * works within one process. It is for tests of features above the session.
  */
 import {
   type Channel,

@@ -1,6 +1,6 @@
 /**
- * The tests of a guest's suite that failed and are repeated: which tests are selected, and the combined
- * result of both runs.
+ * Tests how failed tests of a guest's suite are repeated: which tests are selected, and the combined result
+ * of both runs.
  */
 import { describe, expect, test } from 'vitest';
 

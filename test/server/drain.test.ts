@@ -1,5 +1,5 @@
 /**
- * Servers that shut down under load. No call that a client has made fails, and no call is run twice.
+ * Tests servers that shut down under load. No call that a client has made fails, and no call is run twice.
  */
 import {
   type Channel,

@@ -1,4 +1,7 @@
-/** The standard health service: the status of a server and its services, before, during and after changes. */
+/**
+ * Tests the standard health service: the status of a server and its services, before, during and after
+ * changes.
+ */
 import {
   type Channel,
   createChannel,

@@ -1,5 +1,5 @@
 /**
- * Traffic of every kind for minutes between a server process and a client process, while further clients
+ * Runs traffic of every kind for minutes between a server process and a client process, while further clients
  * connect and leave. Between the rounds, the soak samples the resources of both processes, which must stay
  * flat. npm run test:soak uses it, and so does the suite of RDMA devices.
  */

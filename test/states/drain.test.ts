@@ -1,7 +1,7 @@
 /**
- * A server that shuts down while another replaces it, at each step of each kind of call. Every call succeeds,
- * and has run once. The tests run first with a client that is notified, then with a client that is not, which
- * continues to call and is rejected. RDMA_RPC_SEEDS=5000 runs more seeds.
+ * Tests a server that shuts down while another replaces it, at each step of each kind of call. Every call
+ * succeeds, and has run once. The tests run first with a client that is notified, then with a client that is
+ * not, which continues to call and is rejected. RDMA_RPC_SEEDS=5000 runs more seeds.
  */
 import { expect, test, vi } from 'vitest';
 import { runs } from '../extent.ts';

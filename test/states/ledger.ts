@@ -1,6 +1,6 @@
 /**
- * The oracle. It records the history of every call, on both sides, and the rules that must hold whatever was
- * done to the call.
+ * This is the oracle. It records the history of every call, on both sides, and the rules that must hold
+ * whatever was done to the call.
  */
 import { RpcError, Status } from 'rdma-rpc';
 

@@ -1,6 +1,6 @@
 /**
- * The table of runtime/client/stream/ending.ts, row by row. A stream that is brought into each state, with
- * each kind of frame still on its way, acts as the table says.
+ * Tests the table of runtime/client/stream/ending.ts, row by row. A stream that is brought into each state,
+ * with each kind of frame still on its way, acts as the table says.
  */
 import { describe, expect, test, vi } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';

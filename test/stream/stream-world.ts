@@ -1,6 +1,6 @@
 /**
- * A channel to the service of streams, by any way that works within one process, and the common parts of its
- * tests.
+ * This is a channel to the service of streams, by any way that works within one process, and the common parts
+ * of its tests.
  */
 import { rmSync } from 'node:fs';
 import {

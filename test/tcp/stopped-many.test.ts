@@ -1,5 +1,6 @@
 /**
- * Many clients that are stopped with a large answer each. Together they hold all the memory for answers.
+ * Tests many clients that are stopped with a large answer each. Together they hold all the memory for
+ * answers.
  */
 import { fork } from 'node:child_process';
 import { configure, createChannel, createClient, createServer, leaseOf, stats } from 'rdma-rpc';

@@ -1,5 +1,6 @@
 /**
- * Processes of the tests of upgrades: servers, clients that check, and clients that call without pause.
+ * These are processes of the tests of upgrades: servers, clients that check, and clients that call without
+ * pause.
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';

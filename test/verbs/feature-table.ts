@@ -1,6 +1,6 @@
 /**
- * The table of features in docs/reference/verbs-features.md, for the tests that compare it with the sources
- * and with devices.
+ * This is the table of features in docs/reference/verbs-features.md, for the tests that compare it with the
+ * sources and with devices.
  */
 import { readFileSync } from 'node:fs';
 import type { Feature } from 'rdma-rpc/verbs';

@@ -1,7 +1,7 @@
-// The ArrayBuffers through which JS reads the receives of one session. Each window (boundary::receive_window)
-// has one, which is created when JS first reads in the window. V8 counts these buffers like any other
-// external memory. A single buffer would therefore count all receives of a session, even if the session uses
-// only a few of them. Engine owns this object and uses it on the JS thread.
+// These are the ArrayBuffers through which JS reads the receives of one session. Each window
+// (boundary::receive_window) has one, which is created when JS first reads in the window. V8 counts these
+// buffers like any other external memory. A single buffer would therefore count all receives of a session,
+// even if the session uses only a few of them. Engine owns this object and uses it on the JS thread.
 #pragma once
 
 #include <napi.h>

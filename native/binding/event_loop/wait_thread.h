@@ -1,4 +1,4 @@
-// An event loop for JS runtimes without libuv (Bun, Deno). A thread waits for the descriptor of the
+// This is an event loop for JS runtimes without libuv (Bun, Deno). A thread waits for the descriptor of the
 // completion queue and for the timer, and calls the JS thread through a thread-safe function. While the pump
 // spins, its turns are called by setImmediate(), and the thread is not needed. This file is used by the pump,
 // on the JS thread.

@@ -1,4 +1,4 @@
-// The flight recorder's data of a session, to be written to a file: sessionTrace() of
+// Returns the flight recorder's data of a session, to be written to a file: sessionTrace() of
 // runtime/native/native.ts. The object is created on the JS thread when a session has failed.
 #pragma once
 

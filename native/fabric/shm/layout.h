@@ -1,5 +1,5 @@
-// The layout of shared memory: the one definition of the bytes that two processes exchange. This file is
-// included by everything in this folder; it contains no code of its own that runs on a thread.
+// This is the layout of shared memory: the one definition of the bytes that two processes exchange. This file
+// is included by everything in this folder; it contains no code of its own that runs on a thread.
 //
 // Each of the three kinds of segment is a memfd:
 //  - DeviceSegment, one per device, which peers can only read (F_SEAL_FUTURE_WRITE): tables of keys and

@@ -1,5 +1,5 @@
-// A completion queue of the simulated fabric. Queue pairs fill it and the session polls it, on the world's
-// thread.
+// This is a completion queue of the simulated fabric. Queue pairs fill it and the session polls it, on the
+// world's thread.
 #pragma once
 
 #include <cstdint>

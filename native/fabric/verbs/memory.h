@@ -1,5 +1,5 @@
-// Host memory and registered regions. Each object is counted in the device's counters while it exists. This
-// code runs on the device's thread.
+// These are host memory and registered regions. Each object is counted in the device's counters while it
+// exists. This code runs on the device's thread.
 #pragma once
 
 #include <memory>

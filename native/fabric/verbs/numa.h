@@ -1,5 +1,5 @@
-// NUMA nodes: where a device is, and memory near it. This code is called when a device is opened and when it
-// gets memory, on the device's thread. It uses the kernel's interface alone, without libnuma.
+// Finds the NUMA node of a device, and memory near the device. This code is called when a device is opened
+// and when it gets memory, on the device's thread. It uses the kernel's interface alone, without libnuma.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
-// The staging memory of one session. On a device without memory windows, it is the only memory that the peer
-// of the session can access. The peer's access lasts as long as the session, so calls have no memory of their
-// own here. A client copies the data that it exposes into the staging memory, and copies responses out of it.
-// On iWARP the server's READs are also placed in staging memory, because they need memory that the peer may
-// write. Link owns this object and uses it on the context's thread.
+// This is the staging memory of one session. On a device without memory windows, it is the only memory that
+// the peer of the session can access. The peer's access lasts as long as the session, so calls have no memory
+// of their own here. A client copies the data that it exposes into the staging memory, and copies responses
+// out of it. On iWARP the server's READs are also placed in staging memory, because they need memory that the
+// peer may write. Link owns this object and uses it on the context's thread.
 //
 // The memory grows as needed. A range is reused only when the peer can no longer access it. For this reason a
 // cancelled call and its ranges are pending release until the peer has answered.

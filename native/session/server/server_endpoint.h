@@ -1,5 +1,5 @@
-// The server endpoint of a session. It receives requests and fetches their bulk data by READ. It sends
-// responses and places their bulk data by WRITE. The server exposes no memory. It moves the data, so it
+// This is the server endpoint of a session. It receives requests and fetches their bulk data by READ. It
+// sends responses and places their bulk data by WRITE. The server exposes no memory. It moves the data, so it
 // decides the pace. Session owns and calls this object on the context's thread. A call goes through the
 // states of server_call.h. requests.cc receives it, fetching.cc gets memory for it, responses.cc answers it,
 // and late.cc ends it when its peer is too slow. These functions belong to one class, because all of them

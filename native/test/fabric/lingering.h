@@ -1,5 +1,5 @@
-// Harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as their
-// sender chooses. Tests of unix connections use this file.
+// These are harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as
+// their sender chooses. Tests of unix connections use this file.
 #pragma once
 
 #include <arpa/inet.h>

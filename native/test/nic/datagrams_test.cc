@@ -1,4 +1,4 @@
-// UC, UD and multicast on a NIC. The tests check that a request that the driver refuses fails with the
+// Tests UC, UD and multicast on a NIC. The tests check that a request that the driver refuses fails with the
 // driver's reason, that a group is also joined on the network, and that queue pairs and groups end in the
 // right order.
 #include <arpa/inet.h>

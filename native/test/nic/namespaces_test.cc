@@ -1,4 +1,4 @@
-// A device that several network namespaces share. Its table has the GIDs of all of them, with interface
+// Tests a device that several network namespaces share. Its table has the GIDs of all of them, with interface
 // indices that are valid only in the namespace of each GID.
 #include "nic/device/host.h"
 #include "nic/open.h"

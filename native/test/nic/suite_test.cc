@@ -1,5 +1,5 @@
-// The fabric suite on each simulated NIC. It shows that native/fabric/verbs works with the capabilities and
-// the behaviour of each NIC, on a machine without a device. On the first NIC, it also shows that the
+// Runs the fabric suite on each simulated NIC. It shows that native/fabric/verbs works with the capabilities
+// and the behaviour of each NIC, on a machine without a device. On the first NIC, it also shows that the
 // simulation itself behaves as a reliable connection must.
 #include "fabric/suite/fabric_suite.h"
 

@@ -1,5 +1,5 @@
-// Send queues that accept only the first work requests of a post, or none. The refused ones are moved up and
-// posted again, and work requests that are prepared later must not overwrite them.
+// Tests send queues that accept only the first work requests of a post, or none. The refused ones are moved
+// up and posted again, and work requests that are prepared later must not overwrite them.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,6 +1,6 @@
-// Small calls beside large calls, and large calls beside each other. The tests check how much may be posted
-// ahead of a small frame, how much may be fetched at once, which session moves data when, and that all limits
-// are free again after any failure. They count posted work at the device instead of in the session.
+// Tests small calls beside large calls, and large calls beside each other. The tests check how much may be
+// posted ahead of a small frame, how much may be fetched at once, which session moves data when, and that all
+// limits are free again after any failure. They count posted work at the device instead of in the session.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A tcp server whose process is stopped. It acknowledges nothing, because on tcp its CPU must do that. Calls
-// that are cancelled in this time still end soon after their deadline, whatever memory they have lent. When
-// the server continues, the session continues, too.
+// Tests a tcp server whose process is stopped. It acknowledges nothing, because on tcp its CPU must do that.
+// Calls that are cancelled in this time still end soon after their deadline, whatever memory they have lent.
+// When the server continues, the session continues, too.
 #include <gtest/gtest.h>
 
 #include "fabric/tcp/tcp.h"

@@ -1,5 +1,5 @@
-// The events that a device reports by itself: its removal, and the peer's disconnect. Sessions notice the
-// events whether their process sleeps or polls. They end with the reason of the event, and a new session
+// Tests the events that a device reports by itself: its removal, and the peer's disconnect. Sessions notice
+// the events whether their process sleeps or polls. They end with the reason of the event, and a new session
 // works.
 #include <gtest/gtest.h>
 

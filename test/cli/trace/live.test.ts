@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a
+ * Tests `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a
  * failing session leaves.
  */
 import { execFileSync } from 'node:child_process';

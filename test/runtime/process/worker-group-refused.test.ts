@@ -1,4 +1,4 @@
-/** Arguments that `serveWorkers` refuses with the reason, such as a worker that never listens. */
+/** Tests arguments that `serveWorkers` refuses with the reason, such as a worker that never listens. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { pathToFileURL } from 'node:url';

@@ -1,7 +1,7 @@
-// Revocation. After a revocation has been reported, no byte may move through the revoked key. A peer may be
-// inside a copy when the key is revoked, which its in-use marker (QpSegment::in_use) shows. The owner waits
-// for the copy for a short grace period, and then replaces the pages under the copy. See queue_pair.h; the
-// rule about dead keys is at the top of fabric.h.
+// Revokes keys and windows. After a revocation has been reported, no byte may move through the revoked key. A
+// peer may be inside a copy when the key is revoked, which its in-use marker (QpSegment::in_use) shows. The
+// owner waits for the copy for a short grace period, and then replaces the pages under the copy. See
+// queue_pair.h; the rule about dead keys is at the top of fabric.h.
 #include <sched.h>
 
 #include <utility>

@@ -1,6 +1,7 @@
-// Shared memory without names: memfds of our own, and memfds and pipes of a peer. Memfds and pipes of a peer
-// are opened through /proc/<pid>/fd, or received over the control connection. This code runs on the device's
-// thread when devices, queue pairs and memories are created and connected, and never on the hot path.
+// This is shared memory without names: memfds of our own, and memfds and pipes of a peer. Memfds and pipes of
+// a peer are opened through /proc/<pid>/fd, or received over the control connection. This code runs on the
+// device's thread when devices, queue pairs and memories are created and connected, and never on the hot
+// path.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// post_send. Each request is executed before the next one is looked at. The hot path is send() → publish().
-// It writes one cell, and reads shared lines only when the known receives of the peer are used up. See
-// queue_pair.h.
+// This file implements post_send. Each request is executed before the next one is looked at. The hot path is
+// send() → publish(). It writes one cell, and reads shared lines only when the known receives of the peer are
+// used up. See queue_pair.h.
 #include <cstring>
 
 #include "fabric/shm/memory/regions.h"

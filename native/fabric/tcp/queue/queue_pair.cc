@@ -1,4 +1,4 @@
-// Creation, connecting and the end of a queue pair. See queue_pair.h.
+// Creates, connects and ends a queue pair. See queue_pair.h.
 #include "fabric/tcp/queue/queue_pair.h"
 
 #include <cstring>

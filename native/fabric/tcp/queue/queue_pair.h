@@ -1,4 +1,4 @@
-// A queue pair: one connection, from the address blobs to its end. Each part with a state of its own is a
+// A queue pair is one connection, from the address blobs to its end. Each part with a state of its own is a
 // class: the queues of the user, the batch of frames that is being sent, READs of the peer, the incoming
 // frame, and the path. The two states below, and what they allow, belong to this class. It is defined in five
 // files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames

@@ -1,5 +1,5 @@
-// IP addresses of this host and of peers, in the form that rdma_cm needs. This file is used when devices are
-// opened and queue pairs connect.
+// These are IP addresses of this host and of peers, in the form that rdma_cm needs. This file is used when
+// devices are opened and queue pairs connect.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// The size of each entry of a queue pair's send queue, and the memory that the queues take. This code is
-// called when a queue pair is made, on the device's thread.
+// This is the size of each entry of a queue pair's send queue, and the memory that the queues take. This code
+// is called when a queue pair is made, on the device's thread.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -1,5 +1,5 @@
-// Properties of shm that need two processes: a peer that is killed or stopped at any moment, and access to
-// each other's memory through the kernel.
+// Tests properties of shm that need two processes: a peer that is killed or stopped at any moment, and access
+// to each other's memory through the kernel.
 #include <dirent.h>
 #include <poll.h>
 

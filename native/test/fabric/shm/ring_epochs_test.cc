@@ -1,4 +1,4 @@
-// Ring epochs that end before the end of the ring. A queue pair with little traffic uses only its first
+// Tests ring epochs that end before the end of the ring. A queue pair with little traffic uses only its first
 // cells. With any amount of traffic, no unread message is overwritten.
 #include <cstring>
 #include <deque>

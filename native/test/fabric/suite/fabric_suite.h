@@ -1,6 +1,6 @@
-// The fixture of the fabric suite: two devices, "client" and "server", with one queue pair each. Every other
-// file of this folder contains TEST_P(FabricSuite, ...). A fabric runs all of them by adding one file with
-// its own FabricUnderTest and
+// This is the fixture of the fabric suite: two devices, "client" and "server", with one queue pair each.
+// Every other file of this folder contains TEST_P(FabricSuite, ...). A fabric runs all of them by adding one
+// file with its own FabricUnderTest and
 //   INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite, ::testing::Values(FabricFactory{"shm", make_shm}),
 //   factory_name);
 // A test asks Capabilities what the fabric supports, and skips the rest with a reason.

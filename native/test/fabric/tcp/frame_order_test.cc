@@ -1,5 +1,5 @@
-// The order of frames. At any time exactly one frame may come next, and no other request comes between the
-// frames of one request. Random requests meet a peer that checks every frame as a queue pair does, and a
+// Tests the order of frames. At any time exactly one frame may come next, and no other request comes between
+// the frames of one request. Random requests meet a peer that checks every frame as a queue pair does, and a
 // socket that accepts a few KiB at a time. Therefore the queue pair stops at every possible point. The
 // requests are seeded; RDMA_RPC_FRAME_SEEDS sets the number of seeds.
 #include <cstdlib>

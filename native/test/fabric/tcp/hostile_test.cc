@@ -1,6 +1,6 @@
-// A peer that violates the protocol. Each impossible frame ends the connection with an error sentence, and no
-// byte of memory changes. Other tests send seeded noise: frames that are nearly valid, and bytes that are no
-// frames.
+// Tests a peer that violates the protocol. Each impossible frame ends the connection with an error sentence,
+// and no byte of memory changes. Other tests send seeded noise: frames that are nearly valid, and bytes that
+// are no frames.
 #include <functional>
 #include <random>
 

@@ -1,5 +1,5 @@
-// Faults that only tcp can have during a transfer: a key that ends in the middle of a frame, a queue pair
-// that fails with a half-sent frame, small frames beside large transfers, and two sides that only write.
+// Tests faults that only tcp can have during a transfer: a key that ends in the middle of a frame, a queue
+// pair that fails with a half-sent frame, small frames beside large transfers, and two sides that only write.
 #include <optional>
 
 #include "fabric/tcp/raw_peer.h"

@@ -1,5 +1,5 @@
-// Connections by rdma_cm with hostile, silent and faulty peers. The tests also check that nothing is left
-// behind. They use the devices of the fabric suite (suite_test.cc).
+// Tests connections by rdma_cm with hostile, silent and faulty peers. The tests also check that nothing is
+// left behind. They use the devices of the fabric suite (suite_test.cc).
 #include <algorithm>
 #include <cstdlib>
 #include <random>

@@ -1,5 +1,6 @@
-// Simulated huge pages, because this machine need not have any. The mmap(), munmap() and madvise() of this
-// program replace those of the C library, see nic.h. Without a script each call goes straight to the kernel.
+// These are simulated huge pages, because this machine need not have any. The mmap(), munmap() and madvise()
+// of this program replace those of the C library, see nic.h. Without a script each call goes straight to the
+// kernel.
 #pragma once
 
 #include <cstddef>

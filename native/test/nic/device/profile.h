@@ -1,4 +1,5 @@
-// The capabilities and the behaviour of a kind of NIC. A test takes a profile and changes one trait of it.
+// These are the capabilities and the behaviour of a kind of NIC. A test takes a profile and changes one trait
+// of it.
 #pragma once
 
 #include <infiniband/verbs.h>

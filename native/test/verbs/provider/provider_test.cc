@@ -1,5 +1,5 @@
-// Events that a device reports by itself, and work that it no longer does. The tests cover every kind of
-// asynchronous event, a completion queue that overruns, and requests that never complete. The affected
+// Tests events that a device reports by itself, and work that it no longer does. The tests cover every kind
+// of asynchronous event, a completion queue that overruns, and requests that never complete. The affected
 // sessions end with the reason and settle their calls. Other sessions continue, and the process survives and
 // opens new sessions.
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The attributes that queue pairs get from options and from peers: quality of service, partition, and how
-// often to retry a peer that is not ready. The connections are made by rdma_cm and over the sideband. The
+// Tests the attributes that queue pairs get from options and from peers: quality of service, partition, and
+// how often to retry a peer that is not ready. The connections are made by rdma_cm and over the sideband. The
 // tests also use devices that lack a required feature. The error must then state the real reason.
 #include <gtest/gtest.h>
 
