@@ -76,8 +76,8 @@ class Engine {
   Napi::Value receive_window(const session::Session& session, std::uint32_t receive_slot);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();
-  /// Words for the largest number of gather entries of a bulk submission. gather_entries_array() returns them
-  /// as an array for JS.
+  /// Returns the words for the largest number of gather entries of a bulk submission. gather_entries_array()
+  /// returns them as an array for JS.
   std::span<std::int32_t> gather_entries() { return gather_entries_; }
   Napi::Value gather_entries_array() { return int32_array(gather_entries_, std::size(gather_entries_)); }
   /// See boundary::kScratchBytes.

@@ -37,7 +37,7 @@ class RequestReader {
   Refusal send(std::span<const double> row, std::uint32_t index, std::uint64_t number);
   Refusal recv(std::span<const double> row, std::uint32_t index, std::uint64_t number);
 
-  /// The requests of the batch; after a refusal, this includes the wrong request.
+  /// Returns the requests of the batch. After a refusal, they include the wrong request.
   std::span<const fabric::SendWr> sends() const { return sends_; }
   std::span<const fabric::RecvWr> receives() const { return receives_; }
   /// Returns the objects that request `index` keeps alive. The caller may move them away.

@@ -40,7 +40,7 @@ class ReceiveQueue {
   /// Asks for one AsyncEvent srq_limit_reached as soon as fewer than `receives` are posted (ibv_modify_srq
   /// with IBV_SRQ_LIMIT); 0 cancels this. Returns "", or why the device has no such limit.
   virtual std::string arm_limit(std::uint32_t receives);
-  /// Number of receives that may be posted at once.
+  /// Returns the number of receives that may be posted at once.
   std::uint32_t capacity() const { return capacity_; }
 
  protected:

@@ -95,7 +95,7 @@ class Endpoint {
   virtual bool post_receive(std::uint32_t queue_pair, std::uint64_t id, std::uint64_t to,
                             std::uint32_t length) = 0;
   virtual std::size_t poll(std::span<Completion> out) = 0;
-  /// These work as in CompletionQueue (fabric.h).
+  /// These functions work as in CompletionQueue (fabric.h).
   virtual bool arm() = 0;
   virtual void acknowledge() = 0;
   virtual int fd() const = 0;

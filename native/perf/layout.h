@@ -30,13 +30,13 @@ class Layout {
   std::uint64_t in(std::uint32_t queue_pair, std::uint64_t message) const {
     return out(queue_pair, message) + slots_ * stride_;
   }
-  /// Offset of the word in which the peer writes the number of messages that it has received.
+  /// Returns the offset of the word in which the peer writes the number of messages that it has received.
   std::uint64_t taken(std::uint32_t queue_pair) const { return queue_pair * each_ + 2 * slots_ * stride_; }
-  /// Offset of the word from which that number is written to the peer.
+  /// Returns the offset of the word from which that number is written to the peer.
   std::uint64_t taken_here(std::uint32_t queue_pair) const { return taken(queue_pair) + kLine; }
-  /// Offset of the operand of the peer's atomic operations.
+  /// Returns the offset of the operand of the peer's atomic operations.
   std::uint64_t counter(std::uint32_t queue_pair) const { return taken(queue_pair) + 2 * kLine; }
-  /// Offset of the first message of a new connection.
+  /// Returns the offset of the first message of a new connection.
   std::uint64_t connect_message(std::uint32_t queue_pair) const { return taken(queue_pair) + 3 * kLine; }
 
  private:

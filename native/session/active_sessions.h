@@ -46,12 +46,13 @@ class ActiveSessions {
   /// call has visited them.
   bool check_held();
 
-  /// True while Context::progress() must be called every few milliseconds although no completion arrives.
+  /// Returns true while Context::progress() must be called every few milliseconds although no completion
+  /// arrives.
   bool timeouts_pending() const { return timeouts_pending_; }
-  /// True while Context::progress() must be called every kHoldCheckNs.
+  /// Returns true while Context::progress() must be called every kHoldCheckNs.
   bool holds() const { return holds_; }
-  /// Total number of visits to sessions by turns. It grows with the number of sessions that have something to
-  /// do, whatever the total number of sessions is.
+  /// Returns the total number of visits to sessions by turns. It grows with the number of sessions that have
+  /// something to do, whatever the total number of sessions is.
   std::uint64_t looked_at() const { return looked_at_; }
   /// Returns an error text about the first session that has something to do but is in no set, or "" when
   /// there is no such session. This function is called between turns, by tests.

@@ -44,13 +44,13 @@ class Context {
   std::size_t submission_words() const { return shared_.arrays.submissions.size(); }
   std::size_t event_words() const { return shared_.arrays.events.size(); }
   SendSlots& slots() { return shared_.slots; }
-  /// The memory of messages that came in segments. The offsets in events refer to it.
+  /// Returns the memory of messages that came in segments. The offsets in events refer to this memory.
   std::byte* reassembled_messages() { return shared_.reassembled_messages.data(); }
-  /// The memory of short messages. An event refers to it when its receive slot is
+  /// Returns the memory of short messages. An event refers to this memory when its receive slot is
   /// boundary::kShortMessageSlots or higher.
   std::byte* short_messages() { return shared_.short_messages.data(); }
   std::uint32_t short_messages_free() const { return shared_.short_messages.free(); }
-  /// Number of free entries for reassembled messages.
+  /// Returns the number of free entries for reassembled messages.
   std::uint32_t reassembled_messages_free() const { return shared_.reassembled_messages.free(); }
 
   // --- the turn
@@ -67,15 +67,16 @@ class Context {
   void set_time(std::uint64_t now_ns);
   /// Sends what JS has staged. May be called at any time.
   void flush();
-  /// True when progress() has done work that finish_turn() must continue, although it has created no event.
+  /// Returns true when progress() has done work that finish_turn() must continue, although it has created no
+  /// event.
   bool unfinished() const { return unfinished_; }
   /// Must be called when JS has requested something outside of a turn; the next turn continues that work.
   void touch() { unfinished_ = true; }
-  /// True when the next progress() has events to return without polling.
+  /// Returns true when the next progress() has events to return without polling.
   bool has_events() const { return !shared_.events.empty(); }
-  /// True while progress() must be called every few milliseconds although no completion arrives.
+  /// Returns true while progress() must be called every few milliseconds although no completion arrives.
   bool wants_timer() const { return active_.timeouts_pending(); }
-  /// True while progress() must be called every kHoldCheckNs.
+  /// Returns true while progress() must be called every kHoldCheckNs.
   bool wants_slow_timer() const { return active_.holds(); }
 
   /// Announces the size of this method's responses: the next request of the method brings a reply buffer of
@@ -130,13 +131,13 @@ class Context {
   /// for tests.
   std::string overdrawn() const;
   const SharedReceives& shared_receives() const { return shared_.shared_receives; }
-  /// True when peers keep write access to memory of large messages after the calls that allowed the access.
-  /// (Small messages are read from a copy.)
+  /// Returns true when peers keep write access to memory of large messages after the calls that allowed the
+  /// access. (Small messages are read from a copy.)
   bool peers_keep_access() const {
     return shared_.device->capabilities().peers_keep_access && shared_.exposure != Exposure::staging;
   }
   std::size_t memory_waiters() const { return shared_.memory_waiters.size(); }
-  /// True while calls wait for arena memory, here or in JS.
+  /// Returns true while calls wait for arena memory, here or in JS.
   bool awaits_memory() const {
     return memory_waiters() != 0 || shared_.arrays.control[boundary::ctl::want_memory] != 0;
   }

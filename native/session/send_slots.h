@@ -40,8 +40,8 @@ class SendSlots {
     control_[boundary::ctl::free_slots] = static_cast<std::int32_t>(count);
   }
 
-  /// Stride of receives, in bytes. It is not a power of two, because that would put the headers of all slots
-  /// into the same few cache sets.
+  /// Returns the stride of receives, in bytes. It is not a power of two, because that would put the headers
+  /// of all slots into the same few cache sets.
   static std::uint32_t stride_for(std::uint32_t slot_bytes) {
     return kSlotHeadroom + ((slot_bytes + 63) & ~63u);
   }

@@ -55,7 +55,7 @@ class Session final : public Link {
     if (error_.empty()) closed_ = endpoint_->count().all() == 0;
     fail(reason);
   }
-  /// True when the session ended with calls in flight, or when this side did not close it.
+  /// Returns true when the session ended with calls in flight, or when this side did not close it.
   bool failed() const { return !error_.empty() && !closed_; }
 
   // --- called by the context in each turn
@@ -89,7 +89,7 @@ class Session final : public Link {
   /// Posts READs or WRITEs until the credit of FairQueue is used up. This function is called when it is the
   /// session's turn.
   Moved move(Bulk kind, std::int64_t& credit);
-  /// True while prepared requests or receives wait for another turn.
+  /// Returns true while prepared requests or receives wait for another turn.
   bool has_unposted() const { return unposted_ || receives_.has_consumed(); }
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
 

@@ -88,7 +88,7 @@ class Recorder {
     }
   }
 
-  /// The entry that will be written next.
+  /// Returns the entry that will be written next.
   const EventRow* next() const { return &rows_[*count_ % kEventRows]; }
 
   /// Returns this session's entries in the ring, oldest first.

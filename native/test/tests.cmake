@@ -44,15 +44,15 @@ function(precompile_for_tests first)
   endforeach()
 endfunction()
 
-# The fabric suite, for simulated, shared-memory, TCP and RDMA devices.
+# This is the fabric suite, for simulated, shared-memory, TCP and RDMA devices.
 file(GLOB fabric_suite_sources CONFIGURE_DEPENDS ${fabric_test}/suite/*.cc)
 add_library(fabric_suite OBJECT ${fabric_suite_sources})
-# The two sides of a session and the oracle that watches them.
+# These are the two sides of a session and the oracle that watches them.
 set(sides ${session_test}/sides)
 add_library(session_sides OBJECT ${sides}/ledger.cc ${sides}/side.cc ${sides}/side_events.cc ${sides}/audit.cc)
 add_library(session_pair OBJECT ${sides}/pair.cc)
 add_library(session_scripted_peer OBJECT ${session_test}/hostile/scripted_peer.cc)
-# The session suite in real time, for any two devices.
+# This is the session suite in real time, for any two devices.
 add_library(session_device_suite OBJECT ${session_test}/suite/device_suite.cc ${faults_test}/devices/ends.cc
             ${faults_test}/devices/devices.cc)
 foreach(parts fabric_suite session_sides session_pair session_scripted_peer session_device_suite)

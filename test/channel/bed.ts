@@ -33,7 +33,7 @@ export class Bed {
   readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
 
-  /** The interceptors of all servers that this call creates. */
+  /** The arguments contain the interceptors of all servers that this call creates. */
   start(...given: (string | Interceptor)[]): void {
     const interceptors = given.filter((each) => typeof each !== 'string');
     for (const address of given) {

@@ -30,7 +30,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A HandshakeLimiter for numbers. The handshakes in `stalled` count as stalled all the time. */
+/** Makes a HandshakeLimiter for numbers. The handshakes in `stalled` count as stalled all the time. */
 function places(max: number) {
   const gone: number[] = [];
   const stalled = new Set<number>();

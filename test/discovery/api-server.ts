@@ -25,7 +25,7 @@ export interface SliceGiven {
   readonly addressType?: string;
 }
 
-/** The object as the API server sends it. */
+/** Returns the object as the API server sends it. */
 export function objectOf(slice: SliceGiven, version: number): object {
   const endpoints = slice.endpoints.map((each) => {
     const given: EndpointGiven = typeof each === 'string' ? { address: each } : each;

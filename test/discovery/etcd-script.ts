@@ -81,7 +81,7 @@ export class ScriptedEtcd {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** The newest watch. */
+  /** Returns the newest watch. */
   get watch(): Watch {
     return this.watches.at(-1)!;
   }

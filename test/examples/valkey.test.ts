@@ -58,7 +58,8 @@ describe.each(['sim', 'shm', 'tcp'])('iovalkey on %s', (device) => {
 });
 
 /**
- * A peer that is scripted byte by byte. The peer has its own queue pair, and uses none of the tested code.
+ * Makes a peer that is scripted byte by byte. The peer has its own queue pair, and uses none of the tested
+ * code.
  */
 async function scripted(role: 'client' | 'server', bufferBytes = 4096) {
   const device = openDevice('sim');

@@ -14,8 +14,8 @@ export interface LayerRule {
 }
 
 /**
- * A rule for a folder of the runtime. It may use itself, and the folders and single files of the runtime that
- * are below it.
+ * Makes a rule for a folder of the runtime. The folder may use itself, and the folders and single files of
+ * the runtime that are below it.
  */
 function part(folder: string, below: string, files: string): LayerRule {
   const folders = [folder, ...below.split(' ')].filter((name) => name !== '').join('|');

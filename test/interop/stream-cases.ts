@@ -50,7 +50,7 @@ async function bodies(stream: AsyncIterable<OutputResponse>): Promise<number[]> 
 }
 
 /**
- * A stream of questions for a test that reads the answers: `ask` sends the next question, and `end`
+ * Makes a stream of questions for a test that reads the answers: `ask` sends the next question, and `end`
  * half-closes.
  */
 function questions() {

@@ -83,7 +83,7 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
     ...one,
     queuePair,
     sent,
-    /** The next sequence number. An answer to a READ takes a number for each packet. */
+    /** Returns the next sequence number. An answer to a READ takes a number for each packet. */
     next(): number {
       const last = sent().at(-1)!;
       const places = last.opcode === Opcode.readRequest ? Math.ceil(last.reth.length / mtuBytes) : 1;

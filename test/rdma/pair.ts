@@ -113,7 +113,7 @@ export interface Reached {
   readonly client: Client<typeof EchoDefinition>;
 }
 
-/** Options of a channel whose calls end when they are stuck. */
+/** Returns options of a channel whose calls end when they are stuck. */
 export function patient(options: ChannelOptions): ChannelOptions {
   return { connectTimeoutMs: CONNECT_MS, timeoutMs: STUCK_MS, ...options };
 }

@@ -109,7 +109,7 @@ export class Packet {
     this.sound = icrcOf(ip.subarray(0, -icrcBytes)) === ip.readUInt32LE(ip.byteLength - icrcBytes);
   }
 
-  /** The address header of a READ, or of the first packet of a WRITE. */
+  /** Returns the address header of a READ, or of the first packet of a WRITE. */
   get reth(): Reth {
     const { payload } = this;
     const [key, length] = [payload.readUInt32BE(8), payload.readUInt32BE(12)];
@@ -117,8 +117,8 @@ export class Packet {
   }
 
   /**
-   * True when the packet is a request, which has a sequence number of its own. An answer has the number of
-   * its request.
+   * Returns true when the packet is a request, which has a sequence number of its own. An answer has the
+   * number of its request.
    */
   get isRequest(): boolean {
     return this.opcode < Opcode.firstAnswer || this.opcode > Opcode.lastAnswer;

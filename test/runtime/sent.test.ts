@@ -173,8 +173,8 @@ describe.each(pairWays)('%s', (way) => {
     // The server confirms the end of a large call, and so reports that its handler has begun.
     const confirmed: Processed = kind === 'large' ? 'yes' : 'maybe';
     /**
-     * The number of calls that were released later. On a busy machine the confirmation may take longer than
-     * the 10 ms that a caller waits.
+     * Returns the number of calls that were released later. On a busy machine the confirmation may take
+     * longer than the 10 ms that a caller waits.
      */
     const held = (): number => (way === 'sim' ? 0 : stats(way).callsReleasedLate);
 

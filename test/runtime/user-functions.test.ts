@@ -31,7 +31,7 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 
 type Anything = (...given: unknown[]) => unknown;
 
-/** A proxy that throws in every operation. */
+/** Returns a proxy that throws in every operation. */
 function trap(): object {
   const fail = () => {
     throw new Error('a trap of a proxy');

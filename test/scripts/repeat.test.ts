@@ -37,7 +37,9 @@ const { nativeSuite, nativeSuites, nodeSuites } = (await script('../test/rdma/su
   nodeSuites: (place: string, filter: string) => Suite[];
 };
 
-/** The report of a suite that ran to its end: `passed` tests passed, and the tests in `failed` failed. */
+/**
+ * Returns the report of a suite that ran to its end: `passed` tests passed, and the tests in `failed` failed.
+ */
 function report(passed: number, failed: string[], more: Partial<Report> = {}): Report {
   const failedTests = failed.map((key) => ({ key, line: `${key}: why` }));
   const failures = failedTests.map(({ line }) => line);

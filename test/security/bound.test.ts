@@ -40,7 +40,7 @@ const secureServer = (options: ServerOptions = {}) =>
   serve({ tls: { ...serverCert, ca }, fabric, ...options }, '127.0.0.1:0');
 const portOf = (address: string): number => Number(address.split(':')[1]);
 
-/** A client within TLS; a test sends its frames one by one. */
+/** Connects a client within TLS. A test sends the client's frames one by one. */
 async function script(address: string): Promise<Link> {
   const socket = secureConnect({ host: '127.0.0.1', port: portOf(address), ca, ...clientCert });
   closers.push(() => socket.destroy());

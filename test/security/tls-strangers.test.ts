@@ -137,7 +137,7 @@ test('of a worker group', async () => {
   await until(() => group.count === 0);
 });
 
-/** The first bytes of a TLS client. */
+/** Resolves to the first bytes of a TLS client. */
 async function clientHello(): Promise<Buffer> {
   const [near, far] = duplexPair();
   const secured = secureConnect({ socket: near, host: '127.0.0.1' });

@@ -28,7 +28,7 @@ afterEach(async () => {
 
 type Asked = NonNullable<ServerReflectionRequestInit['messageRequest']>;
 
-/** The answers to the requests of one stream, in order. */
+/** Resolves to the answers to the requests of one stream, in order. */
 async function ask(...asked: (Asked | undefined)[]): Promise<ServerReflectionResponse[]> {
   const answers: ServerReflectionResponse[] = [];
   const requests = asked.map((messageRequest) => ({ host: 'me', messageRequest }));

@@ -20,7 +20,7 @@ export async function output(command: string, ...args: readonly string[]): Promi
   return stdout + stderr;
 }
 
-/** A folder of the test, which is removed with the processes of the test. */
+/** Returns a folder of the test, which is removed with the processes of the test. */
 export function folder(): string {
   const made = mkdtempSync(join(tmpdir(), 'rdma-rpc-programs-'));
   onTestFinished(() => rmSync(made, { recursive: true, force: true }));

@@ -79,7 +79,7 @@ export const nodeNet: Library = {
     }),
 };
 
-/** The sockets of rdma-rpc/socket on one fabric. */
+/** Returns the sockets of rdma-rpc/socket on one fabric. */
 export function ours(fabric: 'shm' | 'tcp'): Library {
   const channel = { fabric: [fabric] } as const;
   return {

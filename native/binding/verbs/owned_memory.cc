@@ -6,7 +6,7 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// The blocks of this thread, by their addresses.
+/// Returns the blocks of this thread, by their addresses.
 std::map<const std::byte*, std::weak_ptr<OwnedBlock>>& blocks_of_thread() {
   thread_local std::map<const std::byte*, std::weak_ptr<OwnedBlock>> blocks;
   return blocks;

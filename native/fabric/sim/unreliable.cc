@@ -14,7 +14,7 @@ void put_be(std::byte* to, std::uint32_t value, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(value >> 8 * (bytes - 1 - i));
 }
 
-/// The header in front of a datagram, as on InfiniBand.
+/// Writes the header in front of a datagram, as on InfiniBand.
 void write_grh(const SimMessage& message, std::byte* to) {
   constexpr std::uint32_t kVersion6 = 6u << 28, kNextHeader = 0x1b;
   put_be(to, kVersion6, 4);

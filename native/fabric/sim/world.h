@@ -27,8 +27,8 @@ class World {
   /// Returns a random latency; 0 in immediate mode.
   std::uint64_t latency();
   std::uint64_t read_extra();
-  /// These determine what happens to a packet that this UC or UD queue pair sends: how often it arrives, and
-  /// how much later than the packet before it.
+  /// These functions determine what happens to a packet that this UC or UD queue pair sends: how often it
+  /// arrives, and how much later than the packet before it.
   std::uint32_t packet_copies(std::uint32_t qp_num);
   std::uint64_t packet_delay();
   std::uint64_t retry_timeout() const { return scheduled() ? options_.retry_timeout_ns : 0; }

@@ -70,7 +70,7 @@ inline constexpr std::uint64_t kFeaturesAddr = 0x3f73657275746165;  // "eatures?
 /// Returns null when a frame of this form is allowed, otherwise an error text.
 const char* why_malformed(const Header& header);
 
-/// The statuses that a refusal can contain.
+/// These functions convert the statuses that a refusal can contain.
 std::uint32_t refusal_code(WcStatus status);
 std::optional<WcStatus> refusal_status(std::uint32_t code);
 

@@ -62,8 +62,8 @@ class ClientEndpoint final : public Endpoint {
   void end_all() override;
 
  private:
-  /// True while invalidations, requests or reply buffers wait for room. The room may belong to resources that
-  /// all sessions share.
+  /// Returns true while invalidations, requests or reply buffers wait for room. The room may belong to
+  /// resources that all sessions share.
   bool waits_for_room() const { return revocation_.waits() || requests_.waits() || reply_buffers_.waits(); }
   void move_waiting();
 

@@ -33,7 +33,7 @@ class ReplyBuffers {
   bool lacks_arena(std::uint32_t call);
   std::uint32_t awaited_bytes(std::uint32_t slot);
 
-  /// True while reply buffers wait for staging memory.
+  /// Returns true while reply buffers wait for staging memory.
   bool waits() const { return !deferred_.empty(); }
   /// Grants the waiting reply buffers in order, while staging memory is available.
   void start_deferred();

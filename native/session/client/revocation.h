@@ -40,13 +40,14 @@ class Revocation {
   /// This function is called when an invalidation has completed.
   void on_invalidated(std::uint32_t slot);
 
-  /// True while invalidations wait for room in the send queue.
+  /// Returns true while invalidations wait for room in the send queue.
   bool waits() const { return !backlog_.empty(); }
   void move_waiting();
-  /// True while calls wait for their CANCEL or for their windows, so that check_timeouts() must be called.
+  /// Returns true while calls wait for their CANCEL or for their windows, so that check_timeouts() must be
+  /// called.
   bool has_timeouts() const { return timeouts_pending_ != 0; }
   void check_timeouts();
-  /// True while cancelled calls are pending release, so that check_held() must be called.
+  /// Returns true while cancelled calls are pending release, so that check_held() must be called.
   bool has_pending_release() const { return pending_release_ != 0; }
   void check_held();
 

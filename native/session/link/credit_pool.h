@@ -28,7 +28,7 @@ class CreditPool {
   /// granted before cannot be revoked, but no more credits are granted until the receives are posted again.
   void shrink(std::uint32_t receives) { receives_ -= receives; }
   std::uint32_t receives() const { return receives_; }
-  /// Number of credits that no session holds and that are guaranteed to no session.
+  /// Returns the number of credits that no session holds and that are guaranteed to no session.
   std::uint32_t left() const { return receives_ - std::min(receives_, committed_); }
 
   /// Opens an account with its guaranteed credits. Returns false when not enough are left.

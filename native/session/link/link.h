@@ -34,7 +34,7 @@ class Link {
   std::uint32_t number() const { return number_; }
   /// Returns the session's index in the session table of the context.
   std::uint32_t table_index() const { return number_ & (kSessionsMax - 1); }
-  /// True while calls may be submitted and frames may arrive.
+  /// Returns true while calls may be submitted and frames may arrive.
   bool is_open() const { return state_ == SessionState::connecting || state_ == SessionState::ready; }
   /// Ends the session for this reason; does nothing when the session has ended.
   virtual void fail(const std::string& reason) = 0;
@@ -54,7 +54,7 @@ class Link {
   std::uint64_t no_credit_ns() const {
     return stalled_since_ns_ == 0 ? 0 : shared_.awake_ns - std::min(shared_.awake_ns, stalled_since_ns_);
   }
-  /// The owner under which the session holds arena memory.
+  /// Returns the owner under which the session holds arena memory.
   memory::OwnerId owner() const { return owner_; }
   SendQueue& send() const { return *send_; }
   fabric::QueuePair& queue_pair() const { return *qp_; }
@@ -81,10 +81,11 @@ class Link {
   void send_message(std::uint32_t slot, wire::Header header, const wire::ReplyBuffer* reply_buffer,
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
                     SendQueue::Done done);
-  /// Limit of metadata and message together that are sent in segments when they do not fit one frame; 0 when
-  /// segments are not used.
+  /// Returns the limit of metadata and message together that are sent in segments when they do not fit one
+  /// frame; 0 when segments are not used.
   std::uint32_t segmented_bytes() const { return segmented_bytes_; }
-  /// Number of bytes in a frame behind header and reply buffer, for metadata, gather list and message.
+  /// Returns the number of bytes in a frame behind header and reply buffer, for metadata, gather list and
+  /// message.
   std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
   /// Returns whether a response of this length is sent in frames, if necessary in segments, instead of being
   /// written to the reply buffer.
@@ -114,9 +115,9 @@ class Link {
   // --- receives
   Receives& receives() { return receives_; }
   const Receives& receives() const { return receives_; }
-  /// Number of frames that the session's peer may still send to shared receives.
+  /// Returns the number of frames that the session's peer may still send to shared receives.
   std::uint32_t granted() const { return receives_.shares() && is_open() ? send_->granted() : 0; }
-  /// Total number of received frames.
+  /// Returns the total number of received frames.
   std::uint32_t received() const { return received_; }
   /// Recycles a slot that JS or a request has finished with. The slot's receive is reposted with the next
   /// finish_turn().
@@ -132,8 +133,8 @@ class Link {
       recycle(receives_.slot(static_cast<std::uint32_t>(word - 1)));
   }
 
-  /// True while calls of this session wait for arena memory. A part of a stream must then wait, too. Parts
-  /// are used in order. Otherwise a later part could keep the memory for which an earlier part waits.
+  /// Returns true while calls of this session wait for arena memory. A part of a stream must then wait, too.
+  /// Parts are used in order. Otherwise a later part could keep the memory for which an earlier part waits.
   bool has_waiters() { return shared_.memory_waiters.has(number_); }
 
  protected:

@@ -48,9 +48,9 @@ class Receives {
 
   // --- memory and slots
   std::uint32_t depth() const { return depth_; }
-  /// True when the receives are shared with other sessions.
+  /// Returns true when the receives are shared with other sessions.
   bool shares() const { return member_.has_value(); }
-  /// True when JS must use one set of windows for all sessions that share receives.
+  /// Returns true when JS must use one set of windows for all sessions that share receives.
   bool windows_are_shared() const { return shares() && copies_ == nullptr; }
   /// Returns the memory of the window that contains slot number `number` (boundary::receive_window), for JS.
   /// The result is empty when the session has no such slot.
@@ -98,13 +98,13 @@ class Receives {
 
   // --- posting
   bool has_consumed() const { return !consumed_.empty(); }
-  /// True while the queue pair has own receives whose flush is pending.
+  /// Returns true while the queue pair has own receives whose flush is pending.
   bool has_posted() const { return posted_ != 0; }
   /// Reposts recycled receives. Returns how many more frames the peer may send. Returns std::nullopt, and the
   /// reason, when the device accepts fewer receives than it must.
   std::optional<std::uint32_t> post(fabric::QueuePair& qp, std::string* why);
-  /// Number of receives that JS or waiting requests use. Such receives are not posted, and will not be posted
-  /// with the next post().
+  /// Returns the number of receives that JS or waiting requests use. Such receives are not posted, and will
+  /// not be posted with the next post().
   std::uint32_t kept() const;
 
   // --- prefetching, see Session::expect()

@@ -16,7 +16,7 @@ namespace rdma_rpc::session {
 class Segments {
  public:
   bool empty() const { return parts_.empty(); }
-  /// Call word of the message.
+  /// Returns the call word of the message.
   std::uint32_t call() const { return call_; }
   std::uint32_t bytes() const { return bytes_; }
 

@@ -193,7 +193,7 @@ class SendQueue {
   std::size_t waiting_count() const {
     return waiting_.size() + waiting_control_.size() + waiting_cancels_.size();
   }
-  /// True while frames wait for credits or for room.
+  /// Returns true while frames wait for credits or for room.
   bool waiting() const { return !waiting_.empty() || !waiting_control_.empty() || !waiting_cancels_.empty(); }
 
   /// Retires all work requests up to `sequence`, which have completed. Calls `f(Done)` for each that has a
@@ -213,7 +213,7 @@ class SendQueue {
     }
   }
 
-  /// True while a completion is pending.
+  /// Returns true while a completion is pending.
   bool awaits_completion() const { return static_cast<std::int32_t>(last_signaled_ - retired_) > 0; }
   /// Total number of completed requests.
   std::uint32_t completed() const { return retired_; }

@@ -58,9 +58,9 @@ class SharedReceives {
   std::size_t size() const { return std::size_t{slots_} * stride_; }
   /// Slots with this number and higher ones are overflow slots.
   std::uint32_t first_overflow_slot() const { return capacity_; }
-  /// Number of bytes that are registered and therefore pinned.
+  /// Returns the number of bytes that are registered and therefore pinned.
   std::size_t registered_bytes() const { return std::size_t{registered()} * stride_; }
-  /// Number of receives that the device has refused. Each later post offers them again.
+  /// Returns the number of receives that the device has refused. Each later post offers them again.
   std::uint32_t refused() const { return registered() - credit_pool_.receives(); }
 
   /// This function is called when a frame for the session has arrived in slot `slot`.
@@ -76,7 +76,7 @@ class SharedReceives {
   /// device refuses.
   std::optional<std::uint32_t> post(Member& member, std::span<const std::uint32_t> slots,
                                     std::uint64_t now_ns);
-  /// Number of frames that may arrive now, for tests.
+  /// Returns the number of frames that may arrive now, for tests.
   std::uint32_t posted() const { return posted_; }
 
  private:

@@ -30,7 +30,7 @@ class Staging {
   memory::BlockId take(std::size_t bytes) { return arena_.alloc(bytes); }
   void release(memory::BlockId block) { arena_.release(block); }
   const memory::Block& at(memory::BlockId block) const { return arena_.at(block); }
-  /// True when no range is in use. An allocation that fails now will fail later, too.
+  /// Returns true when no range is in use. An allocation that fails now will fail later, too.
   bool empty() const { return arena_.counters().blocks_leased == 0; }
   /// Returns the reason why the operating system refused the last allocation; "" when it has not refused it.
   const std::string& refusal() const { return arena_.refusal(); }

@@ -33,7 +33,7 @@ class PeerWatch {
   /// before the call leaves that state.
   void begins(const ServerCall& call);
   void ends(const ServerCall& call);
-  /// True while a call waits for the peer, so that look() must be called.
+  /// Returns true while a call waits for the peer, so that look() must be called.
   bool waits() const { return waiting_ != 0 || reads_.count() != 0 || link_.send().write_bytes_ahead() != 0; }
   /// Checks how fast the peer moves bulk data. Returns "", or an error text when the session must end.
   std::string look();

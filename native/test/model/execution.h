@@ -46,7 +46,7 @@ class Execution {
   void expect(bool holds, const char* otherwise) {
     if (!holds) fail(otherwise);
   }
-  /// True after an error has been reported. Every loop must then end.
+  /// Returns true after an error has been reported. Every loop must then end.
   bool over() const { return !failure_.empty(); }
 
   const std::string& failure() const { return failure_; }

@@ -24,7 +24,7 @@ std::string case_name(const testing::TestParamInfo<Case>& info) { return info.pa
 
 constexpr std::size_t kBytes = 1 << 20;  // takes milliseconds
 
-/// Two windows for the request and one for the response.
+/// Returns a call with two windows for the request and one for the response.
 CallSpec bulk_both_ways(bool later) {
   return {.request_bytes = kBytes,
           .request_gather_entries = 2,

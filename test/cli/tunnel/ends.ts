@@ -25,7 +25,7 @@ export function dialTo(address: string, options: { allowHalfOpen?: boolean } = {
   return ignoreResets(connect({ host: hostname, port: Number(port), ...options }));
 }
 
-/** A tunnel to `to`. `listen` is the address of the near end. */
+/** Opens a tunnel to `to`. `listen` is the address of the near end. */
 export async function tunnelTo(to: string, listen = '127.0.0.1:0'): Promise<Tunnel> {
   const counts = { near: newCounts(), far: newCounts() };
   const errors: string[] = [];
@@ -46,7 +46,7 @@ export async function tunnelTo(to: string, listen = '127.0.0.1:0'): Promise<Tunn
   };
 }
 
-/** A program that serves `onConnection` on TCP. */
+/** Starts a program that serves `onConnection` on TCP. */
 export async function program(
   onConnection: (socket: Socket) => void,
   allowHalfOpen = false,

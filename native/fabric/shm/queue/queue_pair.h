@@ -55,7 +55,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool wants_turns() const { return awaited_.marker != 0; }
   /// shm-fd: takes a connection that a peer has made to this queue pair by a unix socket.
   void take(UniqueFd fd, const Token& from);
-  /// shm-fd: sends the peer a memory that it may reach from now on.
+  /// shm-fd: Sends the peer a memory that it may reach from now on.
   void show(const FileNote& note, int fd) {
     if (control_ != nullptr && shown_) control_->send(note, fd);
   }

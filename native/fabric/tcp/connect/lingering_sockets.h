@@ -39,7 +39,7 @@ class LingeringSockets {
     void expired() override;
 
    private:
-    /// These return false when the connection is over.
+    /// These functions return false when the connection is over.
     bool send_rest();
     bool drain();
 

@@ -55,8 +55,8 @@ struct SendSlot {
     software::BindRequest bind;
   };
 
-  /// The operands of an atomic. An atomic has a single gather entry, so its operands are stored in place of a
-  /// second entry.
+  /// These functions access the operands of an atomic. An atomic has a single gather entry, so its operands
+  /// are stored in place of a second entry.
   AtomicOperands operands() const;
   void set_operands(const AtomicOperands& operands);
   /// Writes the segments of the bytes [offset, offset + bytes) of its local memory to `to`, which has room

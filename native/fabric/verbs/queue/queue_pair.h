@@ -31,12 +31,12 @@ inline std::uint64_t total(std::span<const Sge> sges) {
 
 class QueuePair final : public fabric::QueuePair {
  public:
-  /// Length of the send queue to request from the device. Includes room for internal requests if the device
-  /// allows it.
+  /// Returns the length of the send queue to request from the device. It includes room for internal requests
+  /// if the device allows it.
   static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
-  /// The number of internal requests in addition to the user's: those of ask_for_last_packet(), and those of
-  /// soft/.
+  /// Returns the number of internal requests in addition to the user's: those of ask_for_last_packet(), and
+  /// those of soft/.
   static std::uint32_t internal_sends(bool active, const Device& device);
 
   /// `device_cq` must have entries reserved for both queues.

@@ -39,13 +39,14 @@ class FabricUnderTest {
   /// Lets a little time pass. The suite calls this function between polls of both completion queues, until
   /// the expected completion has arrived.
   virtual void pump() = 0;
-  /// Number of rounds of pump and poll without a completion after which the suite expects no more.
+  /// Returns the number of rounds of pump and poll without a completion after which the suite expects no
+  /// more.
   virtual int idle_rounds() const { return 1; }
   /// Tests with very many cases run only every nth case on a fabric on which a case can take a second.
   virtual std::size_t case_stride() const { return 1; }
 };
 
-/// The multicast group ff0e::ffff:239.7.8.9, which networks of IPv4 have, too.
+/// Returns the multicast group ff0e::ffff:239.7.8.9, which networks of IPv4 have, too.
 inline Gid group_of_tests() {
   constexpr std::uint8_t kGroup[] = {0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 7, 8, 9};
   Gid group;

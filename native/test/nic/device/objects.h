@@ -108,7 +108,7 @@ bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes);
 bool remote_ok(const Qp& peer, std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes, unsigned access);
 /// Returns null when the peer is not ready and the queue pair must ask again.
 std::optional<ibv_wc_status> send_to(const Qp& qp, Qp& peer, const ibv_send_wr& wr, const Bytes& bytes);
-/// A request of a UC or UD queue pair (datagrams.cc). Data that the peer does not accept is dropped.
+/// Executes a request of a UC or UD queue pair (datagrams.cc). Data that the peer does not accept is dropped.
 ibv_wc_status send_unreliably(Qp& qp, const ibv_send_wr& wr);
 
 /// Returns the peer if the path leads to it.

@@ -11,7 +11,7 @@
 
 namespace rdma_rpc::session::test {
 
-/// The device of all session tests: a capable NIC, or with RDMA_RPC_SIM=iwarp an iWARP device without
+/// Returns the device of all session tests: a capable NIC, or with RDMA_RPC_SIM=iwarp an iWARP device without
 /// windows, so that sessions are in staging mode. CTest runs the tests on both, and on the NIC once more with
 /// shared receives (RDMA_RPC_SIM=shared).
 fabric::Capabilities tested_device();

@@ -11,7 +11,7 @@
 
 namespace rdma_rpc::session::test {
 
-/// The targets of this process's descriptors, each with the number of descriptors.
+/// Returns the targets of this process's descriptors, each with the number of descriptors.
 std::map<std::string, std::size_t> descriptors();
 
 /// Returns the census as text, so that a difference is readable.

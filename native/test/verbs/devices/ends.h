@@ -14,10 +14,11 @@
 
 namespace rdma_rpc::session::test {
 
-/// Small slots, so that small messages count as bulk.
+/// Returns options with small slots, so that small messages count as bulk.
 ContextOptions small_context(Exposure exposure = Exposure::automatic);
 
-/// As in sessions of devices, receives are shared from the first session on if the device supports it.
+/// Returns options with few call slots. As in sessions of devices, receives are shared from the first session
+/// on if the device supports it.
 SessionOptions small_session(bool client, std::uint32_t inflight_max);
 
 struct Link {

@@ -99,7 +99,7 @@ class PeerProcess {
   bool dead_ = false, halted_ = false;
 };
 
-/// The process itself: serves orders until the socket ends.
+/// Runs the process itself, which serves orders until the socket ends.
 int run_peer(int socket, std::size_t end);
 
 }  // namespace rdma_rpc::session::test
