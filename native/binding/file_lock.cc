@@ -59,8 +59,8 @@ int try_lock(FileLock& lock) {
   char mark[kMark.size()] = {};
   const ssize_t bytes = ::pread(lock.fd, mark, sizeof mark, 0);
   lock.ours = bytes == static_cast<ssize_t>(sizeof mark) && std::memcmp(mark, kMark.data(), sizeof mark) == 0;
-  // An empty file may come from a process that died early, or from another program. It is therefore locked,
-  // but never removed.
+  // An empty file may come from a process that died early, or from another program. The empty file is
+  // therefore locked, but never removed.
   return lock.ours || bytes == 0 ? 0 : EEXIST;
 }
 

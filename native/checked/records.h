@@ -12,9 +12,9 @@
 
 namespace rdma_rpc::checked {
 
-/// Columns of a work request of a send queue. Its scatter/gather entries follow these columns. A bind uses
-/// them as follows: `ah` is its window, `remote_addr` and the two columns of `compare` are its range, `rkey`
-/// is the lkey of its region, and `swap_low` is its rights.
+/// Columns of a work request of a send queue. The scatter/gather entries of the request follow these columns.
+/// A bind uses them as follows: `ah` is its window, `remote_addr` and the two columns of `compare` are its
+/// range, `rkey` is the lkey of its region, and `swap_low` is its rights.
 namespace send_record {
 inline constexpr std::size_t wr_id = 0, opcode = 1, flags = 2, sges = 3, remote_addr = 4, rkey = 5, imm = 6,
                              invalidate_rkey = 7, compare_high = 8, compare_low = 9, swap_high = 10,

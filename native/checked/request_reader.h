@@ -1,6 +1,6 @@
 // Reads rows of JS into work requests, and checks them against the device's limits and the registered memory.
-// It reads one batch at a time; when one row is wrong, the whole batch must be refused. A queue owns this
-// object and uses it on the JS thread. Allocates nothing after the first batches.
+// The reader reads one batch at a time; when one row is wrong, the whole batch must be refused. A queue owns
+// this object and uses it on the JS thread. Allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ class RequestReader {
 
   /// Begins a batch of `count` requests.
   void begin(std::size_t count);
-  /// Reads one row. Its request gets the number `number` on the fabric.
+  /// Reads one row. The request of the row gets the number `number` on the fabric.
   Refusal send(std::span<const double> row, std::uint32_t index, std::uint64_t number);
   Refusal recv(std::span<const double> row, std::uint32_t index, std::uint64_t number);
 

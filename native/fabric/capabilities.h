@@ -116,7 +116,7 @@ struct Capabilities {
   /// names only the feature.
   std::map<Feature, std::string> reasons = {};
   /// Facts for the owner of a device: features that its driver does not really have, and limits that all
-  /// processes share. They are whole sentences, for display only.
+  /// processes share. The facts are whole sentences, for display only.
   std::vector<std::string> notes = {};
 
   bool has(Feature feature) const;

@@ -16,8 +16,8 @@ namespace rdma_rpc::fabric {
 template <class Body>
 int start_detached(std::size_t stack_bytes, Body body) {
   auto given = std::make_unique<Body>(std::move(body));
-  // The process's signals must be handled by its other threads. They are blocked here, because a new thread
-  // inherits the signal mask of its creator.
+  // The process's signals must be handled by its other threads. The signals are blocked here, because a new
+  // thread inherits the signal mask of its creator.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

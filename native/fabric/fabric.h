@@ -24,7 +24,7 @@
 //  - UC: a message that loses a packet is dropped whole; a part of a WRITE may have been written by then. A
 //    message that the peer refuses is also dropped, without an error. SENDs and WRITEs complete when they
 //    have been sent.
-//  - UD: each SEND is one datagram of at most max_datagram_bytes, to any queue pair. It may be lost,
+//  - UD: each SEND is one datagram of at most max_datagram_bytes, to any queue pair. A datagram may be lost,
 //    duplicated or reordered. A datagram with another Q_Key, or one that finds no posted receive, is dropped.
 #pragma once
 
@@ -60,7 +60,7 @@ class CompletionQueue {
   /// when the queue is idle, except on fabrics whose wire is a kernel socket (tcp).
   virtual std::size_t poll(std::span<Wc> out) = 0;
   /// Asks that fd() becomes readable when the next completion arrives. Returns false when a completion is (or
-  /// may be) waiting already; the caller must then poll again before it sleeps. It works once, like
+  /// may be) waiting already; the caller must then poll again before it sleeps. Arming works once, like
   /// ibv_req_notify_cq: the caller arms again after each wake-up.
   virtual bool arm() = 0;
   /// Does the same as arm(), but fd() becomes readable only when a message arrives that its sender has marked
@@ -77,7 +77,7 @@ class CompletionQueue {
 
 struct QpOptions {
   QpType type = QpType::rc;
-  /// UD: only datagrams that contain this Q_Key are received. Its top bit must be 0.
+  /// UD: only datagrams that contain this Q_Key are received. The top bit of the Q_Key must be 0.
   std::uint32_t qkey = 0;
   std::uint32_t send_wr_max = 512;
   std::uint32_t recv_wr_max = 320;  ///< must be 0 with shared receives
@@ -88,9 +88,9 @@ struct QpOptions {
   /// therefore be delayed until those polls. When this option is false, each request is executed as far as
   /// possible when it is posted.
   bool polls_on = false;
-  /// The user moves the queue pair from state to state, where Capabilities::steps says that this works. It
-  /// begins in RESET. move_to() leads to INIT. connect() waits for the network and stops in RTR, where the
-  /// queue pair only receives. move_to() leads to RTS.
+  /// The user moves the queue pair from state to state, where Capabilities::steps says that this works. The
+  /// queue pair begins in RESET. move_to() leads to INIT. connect() waits for the network and stops in RTR,
+  /// where the queue pair only receives. move_to() leads to RTS.
   bool stepwise = false;
   /// The user copies what it receives. Therefore a short message may be delivered from a cache-hot buffer of
   /// this process instead of the buffer of its receive.
@@ -111,8 +111,8 @@ struct QpOptions {
 std::string why_no_queues(const QpOptions& options, const Capabilities& capabilities);
 
 /// Shared secrets by which the two sides recognise each other in the first message between their queue pairs.
-/// They are used when the applications on both sides have agreed on a key. The secrets replace the tokens in
-/// the addresses.
+/// The secrets are used when the applications on both sides have agreed on a key. The secrets replace the
+/// tokens in the addresses.
 struct FirstWords {
   std::array<std::byte, 16> own{}, peer{};
 };
@@ -141,8 +141,8 @@ class QueuePair {
   /// peer that sends `peer`. Has no effect on fabrics whose connection setup exchanges no message.
   virtual void set_first_words(const FirstWords& words) { static_cast<void>(words); }
   /// Returns the reason why the queue pair moved to ERR, when the cause was the peer, the device, or a failed
-  /// connection attempt. The text is set when the first flushed request is polled. It is empty when the user
-  /// caused the move, or a request with an error completion.
+  /// connection attempt. The text is set when the first flushed request is polled. The text is empty when the
+  /// user caused the move, or a request with an error completion.
   virtual std::string error() const { return {}; }
 
   /// Posts in order, with one doorbell for all. Returns how many requests were accepted. The number is lower
@@ -161,8 +161,8 @@ class QueuePair {
     return {};
   }
   /// Returns the number of bytes of posted WRITEs that have not been sent yet, so that a SEND that is posted
-  /// now would wait behind them. A device cannot know this number. It returns the maximum, which includes all
-  /// WRITEs that have not completed.
+  /// now would wait behind them. A device cannot know this number. A device returns the maximum, which
+  /// includes all WRITEs that have not completed.
   virtual std::uint64_t unsent_write_bytes() const { return UINT64_MAX; }
   /// Returns the total number of bytes that READs have fetched, including READs in progress. A device reports
   /// a READ only by its completion, so it returns 0.
@@ -287,9 +287,9 @@ class Device {
   /// are lost.
   std::size_t poll_events(std::span<AsyncEvent> out);
   virtual DeviceCounters counters() const = 0;
-  /// Returns true after the device has been removed from the machine. It then creates nothing new, its queue
-  /// pairs go to ERR, and the system waits until it is closed. The removal is noticed when a completion queue
-  /// wakes up, or after some polls.
+  /// Returns true after the device has been removed from the machine. The device then creates nothing new,
+  /// its queue pairs go to ERR, and the system waits until it is closed. The removal is noticed when a
+  /// completion queue wakes up, or after some polls.
   bool is_gone() const { return gone_; }
   /// Returns the reason why the last alloc_memory() or create_cq() returned null: the cause, its limit and
   /// the remedy.

@@ -1,7 +1,7 @@
 // Waits for the sockets of a device that do not belong to a connected queue pair, because they are not
-// connected yet or no longer connected. It also watches the time limits of these sockets. Every completion
-// queue of the device watches the reactor's one epoll descriptor. This file is used by the fabrics that
-// connect by sockets (tcp, and shm with passed descriptors), on the device's thread.
+// connected yet or no longer connected. The reactor also watches the time limits of these sockets. Every
+// completion queue of the device watches the reactor's one epoll descriptor. This file is used by the fabrics
+// that connect by sockets (tcp, and shm with passed descriptors), on the device's thread.
 #pragma once
 
 #include <chrono>

@@ -13,8 +13,8 @@
 //    placed completes, with an error. Every receive that the queue pair has taken is polled before the flush
 //    of a send posted in ERR. A user that waits for that flush before it destroys the queue pair therefore
 //    loses no receive.
-//  - A queue pair in ERR may have no posted request that could be flushed. It therefore has one completion
-//    that belongs to no receive (kNoReceive), before those flushes.
+//  - A queue pair in ERR may have no posted request that could be flushed. Such a queue pair therefore has
+//    one completion that belongs to no receive (kNoReceive), before those flushes.
 #pragma once
 
 #include "fabric/fabric.h"

@@ -1,4 +1,4 @@
-// These are work requests, which are posted to a queue pair, and their completions. They have the names of
+// These are work requests, which are posted to a queue pair, and their completions. All names are those of
 // libibverbs. This file is part of fabric.h and is used on the same thread.
 #pragma once
 
@@ -116,17 +116,17 @@ struct Wc {
   /// meaningless. The queue pair stays usable. Only software fabrics can report this; on a device, registered
   /// memory is pinned and cannot disappear.
   bool memory_gone = false;
-  /// UD recv on InfiniBand: the sender's port and the service level, for an answer. The values are 0 on other
-  /// networks.
+  /// For a UD recv on InfiniBand, the sender's port and the service level, for an answer. The values are 0 on
+  /// other networks.
   std::uint8_t service_level = 0;
   std::uint16_t slid = 0;
-  /// recv with QpOptions::short_apart: the position of the message until the next poll(). The pointer is null
-  /// when the message lies in the buffer of its receive.
+  /// For a recv with QpOptions::short_apart, the position of the message until the next poll(). The pointer
+  /// is null when the message lies in the buffer of its receive.
   const std::byte* apart = nullptr;
-  /// recv that was flushed, with QpOptions::flush_together: the number of receives for which this completion
-  /// stands. wr_id is that of the oldest of them.
+  /// For a flushed recv with QpOptions::flush_together, the number of receives for which this completion
+  /// stands. wr_id is that of the oldest receive.
   std::uint32_t receives = 1;
-  /// For a failed request: the device's own error code, ibv_wc::vendor_err. The vendor's documents explain
+  /// For a failed request, the device's own error code, ibv_wc::vendor_err. The vendor's documents explain
   /// its value. The value is 0 when the device has no such code, as on every software fabric.
   std::uint32_t vendor_err = 0;
 };

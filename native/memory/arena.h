@@ -106,7 +106,8 @@ class Arena {
   /// requests that the owner reads and, separately, the bytes of the responses that it sends; 0 for no limit.
   /// A single response may be larger than the limit.
   OwnerId add_owner(std::size_t own_max = 0);
-  /// Removes an owner that will not allocate again. Its blocks stay charged to it until they are released.
+  /// Removes an owner that will not allocate again. The blocks of the owner stay charged to it until they are
+  /// released.
   void remove_owner(OwnerId owner);
   /// Returns true when this owner's share does not allow a block of that size. Other owners may still get
   /// one.
@@ -121,8 +122,8 @@ class Arena {
   /// Drops a reference; the last one frees the block for reuse. A call with an invalid number is only
   /// counted.
   void release(BlockId id);
-  /// Releases a block that was never used. It does not count in ArenaCounters::releases, because the memory
-  /// was already available to waiting callers.
+  /// Releases a block that was never used. Such a release does not count in ArenaCounters::releases, because
+  /// the memory was already available to waiting callers.
   void release_unused(BlockId id);
   /// Returns the block while live(id), otherwise an empty block. The reference stays valid until the block's
   /// chunk is retired.

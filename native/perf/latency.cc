@@ -10,9 +10,9 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Number of looks at memory between polls of the completion queue, on devices that write by themselves. A
-/// poll takes as long as many reads of memory, so a message that arrives during a poll is noticed only after
-/// the poll.
+/// Number of times that memory is read between polls of the completion queue, on devices that write by
+/// themselves. A poll takes as long as many reads of memory, so a message that arrives during a poll is
+/// noticed only after the poll.
 constexpr int kLooks = 1024;
 /// Time that the rest of a message may take to arrive after its last byte. After the first message that has
 /// not arrived completely, later messages get only kNextRestNs. Otherwise a test of a thousand messages would
@@ -22,7 +22,8 @@ constexpr double kSampleMax = UINT32_MAX;
 
 }  // namespace
 
-/// Returns whether the peer's WRITE has arrived. Its last byte is derived from its number.
+/// Returns whether the peer's WRITE has arrived. The last byte of the WRITE is derived from the WRITE's
+/// number.
 bool Pair::has_come(const Step& step, std::uint64_t number, bool look) {
   const std::byte* last = data_ + layout_.in(0, 0) + step.bytes - 1;
   const auto wanted = static_cast<std::byte>(number + 1);

@@ -19,7 +19,8 @@ class Layout {
         each_((2 * slots_ * stride_ + 4 * kLine + kPage - 1) / kPage * kPage) {}
 
   /// Without validation a queue pair has a few slots on the same pages, which stay in the caches like those
-  /// of perftest. With validation it has a slot for each message in flight, if the memory limit allows it.
+  /// of perftest. With validation a queue pair has a slot for each message in flight, if the memory limit
+  /// allows it.
   std::uint64_t slots() const { return slots_; }
   std::size_t bytes(std::uint32_t queue_pairs) const { return queue_pairs * each_; }
 

@@ -114,8 +114,8 @@ std::string Pair::connect(const PeerAddress& peer) {
 
 std::string Pair::exchange_connect_messages() {
   const auto count = options_.queue_pairs;
-  // The active side sends first, because some devices require that. Its message also tells the other side
-  // that all queue pairs are connected.
+  // The active side sends first, because some devices require that. The message of the active side also tells
+  // the other side that all queue pairs are connected.
   std::vector<bool> sent_to(count);
   const std::uint64_t until = now_ns() + kSilenceNs;
   std::uint32_t sent = 0;

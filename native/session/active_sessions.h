@@ -37,8 +37,8 @@ class ActiveSessions {
   bool finish_turn();
   /// Posts what JS has submitted. The sessions stay in their sets.
   void post();
-  /// Visits the sessions that are connecting. They have sent or received nothing yet. Polling them advances
-  /// their connections.
+  /// Visits the sessions that are connecting. Such sessions have sent or received nothing yet. Polling them
+  /// advances their connections.
   void check_connecting();
   /// Visits the sessions with running time limits.
   void check_timeouts();
@@ -51,8 +51,8 @@ class ActiveSessions {
   bool timeouts_pending() const { return timeouts_pending_; }
   /// Returns true while Context::progress() must be called every kHoldCheckNs.
   bool holds() const { return holds_; }
-  /// Returns the total number of visits to sessions by turns. It grows with the number of sessions that have
-  /// something to do, whatever the total number of sessions is.
+  /// Returns the total number of visits to sessions by turns. The number grows with the number of sessions
+  /// that have something to do, whatever the total number of sessions is.
   std::uint64_t looked_at() const { return looked_at_; }
   /// Returns an error text about the first session that has something to do but is in no set, or "" when
   /// there is no such session. This function is called between turns, by tests.

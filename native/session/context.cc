@@ -199,10 +199,10 @@ void Context::drain_completions() {
   }
 }
 
-/// Delivers requests whose last READ has completed. They must wait until the completion queue no longer holds
-/// an entry older than that READ. Such an entry may be the CANCEL of the call. A caller that has sent CANCEL
-/// may already be writing to the buffers of the request (WIRE §5). Completions of READs and of received
-/// frames have no fixed order.
+/// Delivers requests whose last READ has completed. Such requests must wait until the completion queue no
+/// longer holds an entry older than that READ. Such an entry may be the CANCEL of the call. A caller that has
+/// sent CANCEL may already be writing to the buffers of the request (WIRE §5). Completions of READs and of
+/// received frames have no fixed order.
 void Context::deliver_fetched(bool queue_was_empty) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < shared_.fetched.size(); ++i) {

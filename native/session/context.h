@@ -161,8 +161,8 @@ class Context {
   MemoryShortage shortage_;
   std::function<void(std::uint32_t)> on_session_gone_;
 
-  /// The completions of one poll. It is a member, because clearing a local array in each progress() would
-  /// cost as much as a poll that finds nothing.
+  /// The completions of one poll. The array is a member, because clearing a local array in each progress()
+  /// would cost as much as a poll that finds nothing.
   std::array<fabric::Wc, kEventsMax> completions_;
   std::uint64_t turn_ns_ = 0;  ///< the time that was last given to progress()
   bool notified_of_device_ = false, in_callback_ = false, unfinished_ = false;

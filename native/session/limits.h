@@ -23,8 +23,8 @@ inline constexpr std::uint32_t kReservedSlots = 16;
 /// Number of sessions whose receives share one memory region, on devices with a limited number of regions.
 inline constexpr std::uint32_t kSlabsPerMemory = 64;
 
-/// Receives that are posted in addition to one for each call in flight. They are for CANCEL, REPLY_BUFFER and
-/// CREDIT frames.
+/// Receives that are posted in addition to one for each call in flight. These receives are for CANCEL,
+/// REPLY_BUFFER and CREDIT frames.
 inline constexpr std::uint32_t kControlReceives = 16;
 /// Credits that requests and responses do not use, so that a call can still be cancelled when all other
 /// credits are used.
@@ -67,8 +67,8 @@ inline constexpr std::uint32_t kGatherEntriesMax = 30;
 /// few cache lines. (This value has not been tuned.)
 inline constexpr std::uint32_t kInlinedBytes = 256;
 
-/// Spare bytes before the payload of every slot. They are enough for the header and extensions of each frame
-/// without gather entries.
+/// Spare bytes before the payload of every slot. These bytes are enough for the header and extensions of each
+/// frame without gather entries.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
 /// Spare bytes behind the payload of a send slot. In the frame of a large message, the gather list comes
@@ -77,7 +77,7 @@ inline constexpr std::uint32_t kSlotHeadroom = 64;
 inline constexpr std::uint32_t kSlotTail = 64;
 
 /// Limit of messages, including metadata, that are sent in several SENDs, even when the device prefers a
-/// higher one. It is also the size of the receiver's memory for such a message.
+/// higher one. The limit is also the size of the receiver's memory for such a message.
 inline constexpr std::uint32_t kSegmentedBytesMax = 32 * 1024;
 /// Limit of SENDs before the last one of such a message: all of them together are one post (kPostBatch).
 inline constexpr std::uint32_t kSegmentsMax = 31;
@@ -94,12 +94,12 @@ inline constexpr std::uint32_t kReassembledMessages = 128;
 /// while JS reads another.
 inline constexpr std::uint32_t kShortMessages = 2 * 32;
 
-/// Size of one READ work request of a bulk transfer. It is large enough to reach full bandwidth, and small
-/// enough that other calls are served in between. 20 bits of a work request's record contain its size.
+/// Size of one READ work request of a bulk transfer. This size is large enough to reach full bandwidth, and
+/// small enough that other calls are served in between. 20 bits of a work request's record contain its size.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
-/// Number of bytes that a session, or a call within a session, moves before the next one has its turn. It is
-/// at least a chunk, so that each turn moves something. A call of one or two MiB is moved in one turn. If it
-/// alternated with others, its data would leave the cache before it is answered
+/// Number of bytes that a session, or a call within a session, moves before the next one has its turn. The
+/// number is at least a chunk, so that each turn moves something. A call of one or two MiB is moved in one
+/// turn. If it alternated with others, its data would leave the cache before it is answered
 /// (docs/internals/decisions/fairness.md).
 inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
 /// Limit of a session's posted WRITEs that have not completed, because a frame that is posted now waits for
@@ -127,7 +127,7 @@ inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
 inline constexpr std::uint64_t kBulkPeriods = 16;
 /// While other calls wait for memory, a peer has less time: in this time, it must complete kReclaimBytes.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
-/// A slow peer is a peer that completes less than this in kReclaimNs. It may complete less if no more is
+/// A slow peer is a peer that completes less than this in kReclaimNs. A peer may complete less if no more is
 /// left, or if it completes one part in kBulkPeriods of the memory that it keeps in use. Otherwise the peer
 /// loses that memory: its calls end. If only the end of its session frees the memory, its session ends.
 /// Requests and responses are counted separately, on the awake clock.
@@ -153,8 +153,8 @@ inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// Step by which the staging memory of a session grows.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
-/// Least default size of the staging memory. It has room for many calls, whatever the size of the largest
-/// message is.
+/// Least default size of the staging memory. This size has room for many calls, whatever the size of the
+/// largest message is.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
 /// A reply buffer that is larger than the staging memory divided by this number is not offered with the
 /// request, because the response may be small. The server then asks for the size that it needs.
@@ -216,16 +216,16 @@ inline constexpr std::size_t kArenaChunksMin = 64;
 /// Limit of bulk transfers that wait for arena memory, per context. Further transfers are refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
 /// Time for which a transfer may wait at the head of the queue. The time is longer than handlers keep large
-/// messages. It is shorter than most time limits of calls, so that the caller's error names the memory as the
-/// cause.
+/// messages. The time is shorter than most time limits of calls, so that the caller's error names the memory
+/// as the cause.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
 /// At most this much of the time between two checks of the queue counts, because a thread that was busy or
 /// stopped could not release memory.
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
-/// Overflow slots behind the receives, for the metadata of requests that have waited for memory. Their number
-/// also limits the requests of this kind that a session fetches at once.
+/// Overflow slots behind the receives, for the metadata of requests that have waited for memory. The number
+/// of overflow slots also limits the requests of this kind that a session fetches at once.
 inline constexpr std::uint32_t kOverflowSlots = 4;
 
 /// Longest text of an error response, in bytes.

@@ -1,6 +1,6 @@
-// Handles a shortage of arena memory. It notifies JS when memory becomes free again and when calls have
-// waited for long. It reclaims memory from a peer that keeps it in use for some seconds. Context owns this
-// object and uses it on the context's thread.
+// Handles a shortage of arena memory. This class notifies JS when memory becomes free again and when calls
+// have waited for long. It reclaims memory from a peer that keeps it in use for some seconds. Context owns
+// this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>

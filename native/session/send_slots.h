@@ -1,7 +1,7 @@
 // These are the send slots of a context: registered memory in which JS encodes messages, and the stack of
 // free slots from which JS pops. Behind the send slots are a few long slots, for messages that are sent in
-// segments. The context owns them. Its sessions use them, and JS uses them through shared arrays, all on the
-// context's thread.
+// segments. The context owns them. The sessions of the context use the slots, and JS uses them through shared
+// arrays, all on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -40,8 +40,8 @@ class SendSlots {
     control_[boundary::ctl::free_slots] = static_cast<std::int32_t>(count);
   }
 
-  /// Returns the stride of receives, in bytes. It is not a power of two, because that would put the headers
-  /// of all slots into the same few cache sets.
+  /// Returns the stride of receives, in bytes. The stride is not a power of two, because that would put the
+  /// headers of all slots into the same few cache sets.
   static std::uint32_t stride_for(std::uint32_t slot_bytes) {
     return kSlotHeadroom + ((slot_bytes + 63) & ~63u);
   }

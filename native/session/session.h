@@ -59,9 +59,9 @@ class Session final : public Link {
   bool failed() const { return !error_.empty() && !closed_; }
 
   // --- called by the context in each turn
-  /// Prefetches the memory that the next operation on this call slot will touch. It works in steps, because
-  /// each step needs the cache lines that the previous step has fetched. The caller performs each step for a
-  /// whole batch before the next step.
+  /// Prefetches the memory that the next operation on this call slot will touch. The function works in steps,
+  /// because each step needs the cache lines that the previous step has fetched. The caller performs each
+  /// step for a whole batch before the next step.
   static constexpr int kExpectSteps = 4;
   void expect(int step, std::uint32_t slot) const;
   /// Prefetches the memory that an incoming frame will touch, in the same steps.
@@ -132,8 +132,8 @@ class Session final : public Link {
 
   bool closed_ = false;  ///< closed by this side, with no call under way
   bool ended_there_ = false;
-  /// A client's or a server's endpoint, as SessionOptions::client determines. It is destroyed before the link
-  /// that it uses.
+  /// A client's or a server's endpoint, as SessionOptions::client determines. The endpoint is destroyed
+  /// before the link that it uses.
   std::unique_ptr<Endpoint> endpoint_;
   std::size_t endpoint_bytes_ = 0;  ///< size of that object, see expect()
 };

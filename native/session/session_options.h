@@ -22,8 +22,8 @@ struct SessionOptions {
   /// Number of call slots for the calls in flight, and for streams with their parts, which usually wait for
   /// an application. 0 stands for `inflight_max`.
   std::uint32_t call_slots = 0;
-  /// True when both sides use a credit pool. They then begin with kCertainReceives credits and get more on
-  /// demand (docs/wire/calls.md §4), so that receives may be shared.
+  /// True when both sides use a credit pool. Both sides then begin with kCertainReceives credits and get more
+  /// on demand (docs/wire/calls.md §4), so that receives may be shared.
   bool credit_pool = false;
   /// Limit of arena memory for the large requests of a client, until their handlers have released them. The
   /// same limit applies again to large responses. With 0 the session gets its share.

@@ -43,8 +43,8 @@ struct BoundaryArrays {
   std::vector<std::int32_t> control, submissions, events, free_slots, session_slots;
 };
 
-/// Resources that the device or the system may refuse. They are allocated before the context, because the
-/// allocation may fail and the creation of the context must not.
+/// Resources that the device or the system may refuse. These resources are allocated before the context,
+/// because the allocation may fail and the creation of the context must not.
 struct Resources {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<fabric::CompletionQueue> cq;

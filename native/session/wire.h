@@ -27,8 +27,8 @@ enum class FrameType : std::uint8_t {
 enum Flag : std::uint8_t {
   has_reply_buffer = 1,  ///< request, reply buffer: a ReplyBuffer structure follows the header
   has_metadata = 2,      ///< request, response: a MetadataLength structure follows
-  /// Request: a GatherListHead and gather entries follow. They name the memory of the message, which is not
-  /// in the frame.
+  /// Request: a GatherListHead and gather entries follow. The entries name the memory of the message, which
+  /// is not in the frame.
   has_gather_list = 4,
   written = 8,   ///< response: the message was written into the reply buffer; a Written structure follows
   not_run = 16,  ///< response: the handler did not run
@@ -55,7 +55,8 @@ struct Header {
   std::uint8_t flags;
   std::uint16_t credits;  ///< number of receives that the sender has reposted since its last frame
   std::uint32_t call;     ///< slot | generation << 12; 0 in credit frames
-  /// request: method id; response and cancel: status; reply_buffer_request: number of bytes
+  /// The method id of a request, the status of a response or cancel, or the number of bytes of a
+  /// reply_buffer_request.
   std::uint32_t method;
   std::uint32_t timeout_us;  ///< request: time left, 0 for no limit; 0 in other frames
 
@@ -139,9 +140,10 @@ struct Frame {
   ReplyBuffer reply_buffer;
   std::uint32_t metadata_bytes, metadata_offset;
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when the message is elsewhere
-  /// bytes of the gather entries whose content is in the frame, beginning at `message_offset`
+  /// Number of bytes of the gather entries whose content is in the frame, beginning at `message_offset`.
   std::uint32_t inlined_bytes;
-  /// request with gather entries: the sum of their lengths; written response: its bytes in the reply buffer
+  /// For a request with gather entries, the sum of their lengths; for a written response, its bytes in the
+  /// reply buffer.
   std::uint32_t total;
   std::uint32_t gather_entry_count, gather_entry_offset;
   std::uint64_t bulk_number;  ///< sealed session: number of the bulk message

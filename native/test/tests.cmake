@@ -28,10 +28,10 @@ set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
 set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
 set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
-# Headers that nearly every file includes take most of a test's compile time. They are compiled once for the
-# parts and once for the programs, whose flags differ. The library uses these precompiled headers only with
-# sanitizers. Without sanitizers, this library is also linked into the addon, so its files must include all
-# headers that they use. Files that were compiled for the addon are not compiled again for the tests.
+# Headers that nearly every file includes take most of a test's compile time. Such headers are compiled once
+# for the parts and once for the programs, whose flags differ. The library uses these precompiled headers only
+# with sanitizers. Without sanitizers, this library is also linked into the addon, so its files must include
+# all headers that they use. Files that were compiled for the addon are not compiled again for the tests.
 set(often <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory> <optional> <random> <set> <span>
           <string> <thread> <unordered_map> <vector>)
 if(RDMA_RPC_SANITIZE)
@@ -81,7 +81,8 @@ gtest_discover_tests(session_test TEST_PREFIX "iwarp." PROPERTIES ENVIRONMENT RD
 gtest_discover_tests(session_test TEST_PREFIX "shared." PROPERTIES ENVIRONMENT RDMA_RPC_SIM=shared)
 
 # shm is compiled once more, with words and copies that a model steps through
-# (native/fabric/shm/shared_words.h). Its objects come before the library's, which are then left out.
+# (native/fabric/shm/shared_words.h). The objects of this shm come before the library's, which are then left
+# out.
 file(GLOB model_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/model/*.cc ${CMAKE_SOURCE_DIR}/native/fabric/shm/*.cc
      ${CMAKE_SOURCE_DIR}/native/fabric/shm/*/*.cc)
 add_executable(shm_model_test ${model_sources})
@@ -123,7 +124,7 @@ if(TARGET rdma_rpc_verbs)
   set_target_properties(verbs_faults_test PROPERTIES ENABLE_EXPORTS ON)
 endif()
 
-# Tests of native/fabric/verbs on a simulated NIC. They run everywhere, because they need no device.
+# Tests of native/fabric/verbs on a simulated NIC. These tests run everywhere, because they need no device.
 if(TARGET rdma_rpc_verbs)
   file(GLOB nic_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/nic/*.cc ${CMAKE_CURRENT_LIST_DIR}/nic/*/*.cc)
   list(FILTER nic_sources EXCLUDE REGEX "/preload/")

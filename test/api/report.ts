@@ -41,7 +41,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
 }
 
-/** Returns the entry points, and the members of their exports. It needs the compiled package. */
+/** Returns the entry points, and the members of their exports. This needs the compiled package. */
 export function publicApi(): Map<string, Map<string, readonly ExportedDeclarations[]>> {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
   const project = new Project({

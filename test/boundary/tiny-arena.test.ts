@@ -13,7 +13,7 @@ const callsAtOnce = 48;
 
 configure({ arenaBytes, mrCacheBytes: 4 * MiB });
 
-/** Makes a text of Latin letters. It is encoded in the arena, unlike bytes, which are sent in place. */
+/** Makes a text of Latin letters. Text is encoded in the arena, unlike bytes, which are sent in place. */
 function text(bytes: number, seed: number): string {
   return String.fromCharCode(97 + (seed % 26)).repeat(bytes);
 }

@@ -9,7 +9,7 @@ export const rcodes = { ok: 0, servfail: 2, nxdomain: 3, refused: 5 } as const;
 const types: Readonly<Record<number, string>> = { 1: 'A', 28: 'AAAA', 33: 'SRV' };
 
 export interface Answer {
-  /** A: `1.2.3.4`; AAAA: eight groups, `fd00:0:0:0:0:0:0:1`; SRV: `priority weight port target`. */
+  /** `1.2.3.4` for A, eight groups for AAAA (`fd00:0:0:0:0:0:0:1`), `priority weight port target` for SRV. */
   readonly records?: readonly string[];
   readonly ttl?: number;
   readonly rcode?: number;

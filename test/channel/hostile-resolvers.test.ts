@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** A resolver that a test makes push. Its own answer stays the first list. */
+/** A resolver whose lists a test pushes. The resolver's own answer stays the first list. */
 class Pusher implements Resolver {
   push: (list?: List) => void = () => undefined;
   readonly #first: List;

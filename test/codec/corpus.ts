@@ -110,7 +110,8 @@ const scalars: Record<string, fc.Arbitrary<unknown>> = {
 };
 
 /**
- * protobufjs represents 64-bit numbers as objects of this class. Its types do not list the static methods.
+ * protobufjs represents 64-bit numbers as objects of this class. The types of protobufjs do not list the
+ * static methods.
  */
 const Long = protobuf.util.Long as unknown as { fromString(digits: string, unsigned: boolean): unknown };
 

@@ -148,8 +148,8 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
 ];
 
 /**
- * Returns the error that the encoder throws. It also tries a measured message, because measuring does not
- * check values.
+ * Returns the error that the encoder throws. The function also tries a measured message, because measuring
+ * does not check values.
  */
 function refusals(type: MessageType<unknown, unknown>, message: unknown): unknown[] {
   const writer = new Writer();

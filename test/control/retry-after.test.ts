@@ -1,5 +1,5 @@
 /**
- * The retry times that clients get under overload. They depend on whether earlier clients retry at their
+ * The retry times that clients get under overload. The times depend on whether earlier clients retry at their
  * times.
  */
 import { duplexPair } from 'node:stream';

@@ -35,7 +35,7 @@ afterEach(async () => {
   clientLog.length = 0;
 });
 
-/** Makes a channel. Its frames and those of its server are changed on the way. */
+/** Makes a channel. The frames of the channel and those of its server are changed on the way. */
 async function through(change: Change, options: ChannelOptions = {}, at = '127.0.0.1:0'): Promise<Channel> {
   server = createServer({ log: (line) => serverLog.push(line) });
   server.add(EchoDefinition, { echo: ({ number, payload }) => ({ number, payload: payload.slice() }) });

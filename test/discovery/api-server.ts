@@ -1,7 +1,7 @@
 /**
  * This is an API server of Kubernetes as its public documentation describes it ("Kubernetes API Concepts").
- * It has lists in pages, watches with bookmarks, and errors as Status objects. A test sets the slices that
- * exist and the faults.
+ * The server has lists in pages, watches with bookmarks, and errors as Status objects. A test sets the slices
+ * that exist and the faults.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -43,8 +43,8 @@ function open(address: string, options: ChannelOptions = {}): Channel {
 }
 
 /**
- * Makes small calls, one call in segments and one through the arena. Each of these uses memory that the
- * others do not use.
+ * Makes small calls, one call in segments and one through the arena. Each of these calls uses memory that the
+ * other calls do not use.
  */
 async function calls(channel: Channel): Promise<void> {
   const { echo } = createClient(EchoDefinition, channel);

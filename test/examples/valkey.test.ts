@@ -1,6 +1,6 @@
 /**
- * Tests Valkey over RDMA. Its client library runs over our stream, against a peer that is scripted byte by
- * byte, and against peers that violate the protocol.
+ * Tests Valkey over RDMA. The client library of Valkey runs over our stream, against a peer that is scripted
+ * byte by byte, and against peers that violate the protocol.
  */
 import { once } from 'node:events';
 import { Redis } from 'iovalkey';

@@ -146,8 +146,8 @@ export const circles: readonly (readonly string[])[] = [
 ];
 
 /**
- * Returns sorted groups of files that import each other in circles. `uses` has the imports of each file. It
- * uses Tarjan's algorithm for strongly connected components.
+ * Returns sorted groups of files that import each other in circles. `uses` has the imports of each file. The
+ * function uses Tarjan's algorithm for strongly connected components.
  */
 export function circlesIn(uses: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>();

@@ -1,5 +1,5 @@
 /**
- * Tests the pages of docs/ as a reader finds them. They are short and have a title and a first paragraph
+ * Tests the pages of docs/ as a reader finds them. The pages are short and have a title and a first paragraph
  * about the page's purpose. They can be reached from the contents page, and their links and anchors lead
  * somewhere. Every page under docs/ is checked.
  */

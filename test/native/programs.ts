@@ -1,7 +1,7 @@
 /**
  * Code that the tests of this folder and of test/runtimes run outside of vitest, in processes (`node
- * programs.js NAME`) and in worker threads (a Worker with `workerData: NAME`). It reads dist, so setup must
- * have run.
+ * programs.js NAME`) and in worker threads (a Worker with `workerData: NAME`). This file reads dist, so setup
+ * must have run.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';

@@ -1,5 +1,5 @@
 /**
- * Frames of the queue pair, read and written in TypeScript. It mirrors native/session/wire.h
+ * Frames of the queue pair, read and written in TypeScript. This file mirrors native/session/wire.h
  * (docs/wire/frames.md is normative). The runtime itself never sees a frame, because native code reads and
  * writes all of them. This file is for tests and tools that communicate with a session by hand.
  * test/golden/frames.txt keeps it equal to the native form.
@@ -33,8 +33,8 @@ export const Flag = {
 } as const;
 
 /**
- * Memory of the client that the server may access through `key`. It is a reply buffer to write, or a segment
- * to read. A segment without a key has no address either, because its bytes are in the frame.
+ * Memory of the client that the server may access through `key`. Such memory is a reply buffer to write, or a
+ * segment to read. A segment without a key has no address either, because its bytes are in the frame.
  */
 export interface Exposed {
   address: bigint;
@@ -50,7 +50,10 @@ export interface Frame {
   credits: number;
   /** `callWord(slot, generation)` */
   call: number;
-  /** Request: method id. Response, cancel: status. Reply buffer request: number of bytes. */
+  /**
+   * The method id of a request, the status of a response or cancel, or the number of bytes of a reply buffer
+   * request.
+   */
   method: number;
   /** For a request, the remaining time in microseconds; 0 for no limit. */
   timeoutUs: number;

@@ -9,14 +9,13 @@
 #                          sees the host's files, and its writes go to a tmpfs that is thrown away
 #     --mem MIB (2048)   --smp CPUS (2)   --timeout SECONDS (600)   --kernel PACKAGE[/SUITE] (linux-image-amd64)   --verbose
 # The command runs as root, in the same directory, with the same environment plus RDMA_VM=<link>, without
-# stdin and with unlimited locked memory. Its stdout and stderr stay separate.
-# Exit status: that of the command; 77 when a part of the guest is not available here; 124 when the command
-# ran out of time; 125 when the guest could not run it.
-# When the command fails, the end of the guest's kernel log follows on stderr.
-# RDMA_RPC_VM_CACHE names the cache. RDMA_RPC_VM_QEMU has more arguments for QEMU, and RDMA_RPC_VM_APPEND for
-# the kernel. RDMA_RPC_VM_ACCEL=tcg turns KVM off. Without that setting, a /dev/kvm is used only where the
-# processor supports it. A virtual host without such support emulates KVM in software that knows few
-# instructions.
+# stdin and with unlimited locked memory. The command's stdout and stderr stay separate. Exit status: that of
+# the command; 77 when a part of the guest is not available here; 124 when the command ran out of time; 125
+# when the guest could not run it. When the command fails, the end of the guest's kernel log follows on
+# stderr. RDMA_RPC_VM_CACHE names the cache. RDMA_RPC_VM_QEMU has more arguments for QEMU, and
+# RDMA_RPC_VM_APPEND for the kernel. RDMA_RPC_VM_ACCEL=tcg turns KVM off. Without that setting, a /dev/kvm is
+# used only where the processor supports it. A virtual host without such support emulates KVM in software that
+# knows few instructions.
 set -euo pipefail
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 125; }
 die() { echo "rdma-vm: $*" >&2; exit 125; }

@@ -90,8 +90,8 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
       return last.sequence + places;
     },
     /**
-     * Resolves when all earlier packets have been seen. It sends a packet on the other session and waits
-     * until that packet is seen.
+     * Resolves when all earlier packets have been seen. The method sends a packet on the other session and
+     * waits until that packet is seen.
      */
     async allSeen(): Promise<void> {
       const before = tap.packets.length;

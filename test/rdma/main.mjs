@@ -1,6 +1,7 @@
 /**
  * Runs the suites that need RDMA devices: in a guest with soft-RoCE and in one with soft-iWARP
- * (test/rdma-vm), or on devices of this machine. It builds the native suites first; setup has built the rest.
+ * (test/rdma-vm), or on devices of this machine. The script builds the native suites first; setup has built
+ * the rest.
  *
  *   node test/rdma/main.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
  *                               [--sanitize address,undefined]

@@ -34,8 +34,8 @@ export function over(device: string, more: FabricOptions = {}): FabricOptions {
 }
 
 /**
- * Time limit, in milliseconds, of calls and waits without a limit of their own. It is shorter than the time
- * limit of a test, so that the error names the operation that is stuck.
+ * Time limit, in milliseconds, of calls and waits without a limit of their own. This limit is shorter than
+ * the time limit of a test, so that the error names the operation that is stuck.
  */
 const STUCK_MS = 60_000;
 const CONNECT_MS = 45_000;

@@ -63,8 +63,8 @@ export function whyNoTap(): string {
 }
 
 /**
- * Returns the invariant checksum of an IP packet that does not contain it yet. It covers all bytes that no
- * router changes.
+ * Returns the invariant checksum of an IP packet that does not contain it yet. The checksum covers all bytes
+ * that no router changes.
  */
 function icrcOf(packet: Buffer): number {
   const masked = Buffer.concat([Buffer.alloc(8, 0xff), packet]);
@@ -248,8 +248,8 @@ export type Forged = Pick<Packet, 'opcode' | 'queuePair' | 'sequence' | 'payload
 };
 
 /**
- * Sends whole IP packets, which Node cannot send. It reads lines of hex from stdin; its arguments are the two
- * addresses.
+ * Sends whole IP packets, which Node cannot send. This program reads lines of hex from stdin. Its arguments
+ * are the two addresses.
  */
 const rawSocket = `
 import socket, sys

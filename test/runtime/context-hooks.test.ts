@@ -54,7 +54,10 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
 
 /** These functions are never called, or only called before the function that takes them returns. */
 const atOnce = ['Next', 'off', 'createInProcessChannel', 'tlsFiles', 'messages'];
-/** An interceptor of this package calls these functions. They see the store that an `Interceptor` sees. */
+/**
+ * An interceptor of this package calls these functions. The functions see the store that an `Interceptor`
+ * sees.
+ */
 const inInterceptors = ['reportLoad'];
 /** Only this package or generated code calls these functions. */
 const ours = [

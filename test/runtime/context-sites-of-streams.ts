@@ -68,8 +68,8 @@ const signalOfStream = (options: () => object): Site => ({
 });
 
 /**
- * Getters of messages may be called at once. They may also be called later, when there is credit, outside of
- * any caller's context.
+ * Getters of messages may be called at once. Such getters may also be called later, when there is credit,
+ * outside of any caller's context.
  */
 const itemsThat = (look: Look) =>
   Array.from({ length: 40 }, () => ({

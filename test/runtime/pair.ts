@@ -1,6 +1,6 @@
 /**
  * This is a server with the handlers and interceptors of a test, and a channel to it, over each fabric that
- * works within one process. It is for tests of features above the session.
+ * works within one process. This file is for tests of features above the session.
  */
 import {
   type Channel,

@@ -1,6 +1,6 @@
 /**
  * `bound`: queue pairs belong to the peer of their handshake. The tests have attackers who have stolen,
- * changed or replayed a part of a handshake. They also check the requirements that a side may have.
+ * changed or replayed a part of a handshake. The tests also check the requirements that a side may have.
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';

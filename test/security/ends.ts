@@ -19,7 +19,7 @@ import {
 import { afterEach, beforeEach } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
-/** The objects of this test. They are closed, shut down or removed after it. */
+/** The objects of this test. The objects are closed, shut down or removed after the test. */
 export const ends: { folder: string; readonly servers: Server[]; readonly channels: Channel[] } = {
   folder: '',
   servers: [],

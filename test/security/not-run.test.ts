@@ -1,5 +1,5 @@
 /**
- * Tests calls that `authorize` does not allow. Their callers learn that the handler has not run, whatever the
+ * Tests calls that `authorize` does not allow. The callers learn that the handler has not run, whatever the
  * reason, and the connection continues.
  */
 import {
@@ -25,7 +25,7 @@ afterEach(async () => {
 interface Bed {
   readonly client: ReturnType<typeof connect>['client'];
   readonly ran: string[];
-  /** How often `authorize` has been asked. */
+  /** Number of times that `authorize` has been called. */
   asked: number;
 }
 

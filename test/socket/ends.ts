@@ -202,7 +202,7 @@ function normal(one: Case, { events }: Side): string {
   return [...read, ...events.filter((each) => each === 'finish')].join(', ');
 }
 
-/** Iterations of the event loop after which the actor and the other side begin. */
+/** Numbers of event-loop iterations after which the actor and the other side begin. */
 export type Delays = readonly [number, number];
 
 /** Returns the events of both sides. */

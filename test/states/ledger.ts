@@ -1,6 +1,6 @@
 /**
- * This is the oracle. It records the history of every call, on both sides, and the rules that must hold
- * whatever was done to the call.
+ * This is the oracle. The oracle records the history of every call, on both sides, and the rules that must
+ * hold whatever was done to the call.
  */
 import { RpcError, Status } from 'rdma-rpc';
 
@@ -11,8 +11,8 @@ import { RpcError, Status } from 'rdma-rpc';
 export type Misfortune = 'none' | 'cancel' | 'deadline' | 'loss' | 'busy loss' | 'drain' | 'deaf drain';
 
 /**
- * Kinds with one request. They are repeated automatically when no handler has seen them. The first requests
- * of a stream of requests have been used up.
+ * Kinds with one request. Calls of these kinds are repeated automatically when no handler has seen them. The
+ * first requests of a stream of requests have been used up.
  */
 export const singles: readonly string[] = ['unary', 'one-way', 'server stream'];
 

@@ -16,7 +16,7 @@ import { Random } from './random.ts';
 import { type Fabric, SteppedWorld } from './stepped.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 3 };
-/** The time limit of a call whose time limit is to pass. It is longer than any delay of the test. */
+/** The time limit of a call whose time limit is to pass. This limit is longer than any delay of the test. */
 const timeoutMs = 60_000;
 /** This is more than the time by which a deadline may fire late. */
 const lateMs = 10;
@@ -163,7 +163,8 @@ export class Life {
   async end(): Promise<string[]> {
     await this.#stopServing();
     const before = this.world.books().map((fault) => `after the calls: ${fault}`);
-    // Makes more calls than fit at once. They go through only if every call slot and credit is free again.
+    // Makes more calls than fit at once. The calls go through only if every call slot and credit is free
+    // again.
     const names = Object.keys(this.kinds).filter((name) => !name.startsWith('reverse'));
     for (let i = 0; i < 2 * limits.inflightMax; ++i) this.start(this.random.pick(names), 'none', 0);
     await this.goOn();

@@ -1,6 +1,7 @@
 /**
- * Clients are stopped in the middle of large messages, as a debugger or a suspended machine stops them. They
- * lose their own calls, and use their share of memory for a limited time. No other client is affected.
+ * Clients are stopped in the middle of large messages, as a debugger or a suspended machine stops them. Such
+ * clients lose their own calls, and use their share of memory for a limited time. No other client is
+ * affected.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
  * This is a server of one build, as a process: `server.mjs ADDRESS OPTIONS`, with the options of createServer
- * as JSON. builds.mjs copies it into each build, so that it imports that build. It prints its address once it
- * listens. After SIGTERM, when all its calls have ended, it prints their number.
+ * as JSON. builds.mjs copies it into each build, so that it imports that build. The server prints its address
+ * once it listens. After SIGTERM, when all its calls have ended, it prints their number.
  */
 import { createServer, RpcError, Status } from 'rdma-rpc';
 import { peersOf } from 'rdma-rpc/reverse';

@@ -173,7 +173,7 @@ bool BlockBuffers::is_transferred(napi_value value) const {
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
 }
 
-/// Finalizers call this function. It returns whether another thread may read the memory, which is the case
+/// Finalizers call this function, which returns whether another thread may read the memory, which is the case
 /// when the thread is ending and the buffer is gone or was transferred. (The end of a thread runs all
 /// finalizers, even those of memory that another thread has received.)
 bool BlockBuffers::outlives_thread(const Entry& entry) const {
@@ -253,7 +253,7 @@ bool BlockBuffers::collectable() const {
   });
 }
 
-/// Detaches the buffer. Its finalizer will then release nothing.
+/// Detaches the buffer, so that the finalizer of the buffer releases nothing.
 void BlockBuffers::drop(Entry& entry) {
   Link* link = std::exchange(entry.link, nullptr);
   if (entry.buffer == nullptr) return;

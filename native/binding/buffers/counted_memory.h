@@ -1,5 +1,5 @@
 // Smooths the amount of arena memory that V8 counts. V8 adds the size of each ArrayBuffer to the external
-// memory of its heap, and subtracts it when the buffer is collected. It begins a full collection when the sum
+// memory of its heap, and subtracts it when the buffer is collected. V8 begins a full collection when the sum
 // has grown by about 30 MiB since the last one. However, the memory of a returned lease stays in the arena
 // and is lent again. Therefore memory does not really grow in a program that drops received messages.
 // Nevertheless, 4 s of 1 MiB responses caused 50 to 70 full collections, which took more time than the

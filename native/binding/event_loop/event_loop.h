@@ -14,7 +14,8 @@ namespace rdma_rpc::binding {
 
 class EventLoop {
  public:
-  /// The pump. Its functions are called on the JS thread, never one inside another, and never after stop().
+  /// The pump. The functions of the pump are called on the JS thread, never one inside another, and never
+  /// after stop().
   class Listener {
    public:
     virtual void turn() = 0;
@@ -44,8 +45,8 @@ class EventLoop {
 
 enum class LoopKind { libuv, thread };
 
-/// Opens an event loop that watches `fd`. It does not keep the process alive while it rests. Returns null,
-/// with the reason in `error`, when that fails.
+/// Opens an event loop that watches `fd`. The event loop does not keep the process alive while it rests.
+/// Returns null, with the reason in `error`, when that fails.
 std::unique_ptr<EventLoop> open_event_loop(LoopKind kind, napi_env env, int fd, EventLoop::Listener& listener,
                                            std::string* error);
 

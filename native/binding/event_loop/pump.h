@@ -32,8 +32,8 @@ class Pump final : private EventLoop::Listener {
   /// while calls wait for arena memory. `collect` returns false when it had nothing to collect.
   Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t, std::uint64_t)> deliver,
        std::function<bool()> collect);
-  /// Sets a function that publishes the counters. It is called at most every 100 ms, after some work was
-  /// done.
+  /// Sets a function that publishes the counters. The function is called at most every 100 ms, after some
+  /// work was done.
   void on_report(std::function<void()> report) { report_ = std::move(report); }
   /// Sets a function that is called every 500 ms while there is traffic, and twice after the traffic has
   /// ended.

@@ -45,7 +45,8 @@ class WaitThread final : public EventLoop {
   const napi_env env_;
   Listener& listener_;
   std::function<void()> then_;
-  /// A late setImmediate() callback reads this pointer. It is null after this object has been destroyed.
+  /// A late setImmediate() callback reads this pointer. The pointer is null after this object has been
+  /// destroyed.
   std::shared_ptr<WaitThread*> self_;
 
   int fd_ = -1, epoll_ = -1, timer_ = -1, end_ = -1;

@@ -1,5 +1,5 @@
-// The device owns the segment with its tables. It creates all other objects, and keeps track of them. This
-// code runs on one thread.
+// The device owns the segment with its tables. The device creates all other objects, and keeps track of them.
+// This code runs on one thread.
 #pragma once
 
 #include <deque>

@@ -245,8 +245,8 @@ struct QpSegment {
   /// The owner writes this field rarely. When the value is 1, the owner does not look at the ring by itself,
   /// so the peer sets the bit of this queue pair after it has published a message.
   Word announce;
-  /// The features that the owner supports beyond kShmVersion. It writes them before it sends its address.
-  /// Older builds have padding with the value 0 here, so this field is not part of the shape.
+  /// The features that the owner supports beyond kShmVersion. The owner writes the features before it sends
+  /// its address. Older builds have padding with the value 0 here, so this field is not part of the shape.
   Word features;
   /// The owner writes these words when it posts receives. The peer reads them only after it has used all
   /// receives that it knows of.

@@ -6,15 +6,15 @@
 // peers must run as the same user, be dumpable and see each other's pids. Otherwise connect() returns an
 // error that says so. A device does not survive fork(), so a child process must open its own device.
 //
-// The variant shm-fd (ShmOptions::by_descriptors) is for peers of other users and containers. It opens
-// nothing through /proc: wake-ups, and the descriptors that a peer needs, are sent over a unix connection of
-// the queue pair (control_connection.h). Its peers see the table of keys, the memories in which a receive has
-// been posted, and the memories to which a right has been granted. They see no other memory of the process.
-// All peers of one device see the same memories. A peer that must not see another peer's memories needs a
-// device of its own.
+// The variant shm-fd (ShmOptions::by_descriptors) is for peers of other users and containers. This variant
+// opens nothing through /proc: wake-ups, and the descriptors that a peer needs, are sent over a unix
+// connection of the queue pair (control_connection.h). The peers of shm-fd see the table of keys, the
+// memories in which a receive has been posted, and the memories to which a right has been granted. The peers
+// see no other memory of the process. All peers of one device see the same memories. A peer that must not see
+// another peer's memories needs a device of its own.
 //
 // Properties of this fabric:
-//  - READs and WRITEs are copies by the initiator's CPU. They are complete when post_send returns, so
+//  - READs and WRITEs are copies by the initiator's CPU. The copies are complete when post_send returns, so
 //    post_send takes as long as the copy.
 //  - Receives and remote rights work fastest on memory of alloc_memory(). Other memory is reached by
 //    process_vm_readv and process_vm_writev if the system allows it (Capabilities::exposes_any_memory). If
@@ -51,7 +51,7 @@ struct ShmOptions {
   /// Selects shm-fd, for peers that are reached by a unix socket. shm and shm-fd cannot connect to each
   /// other.
   bool by_descriptors = false;
-  /// shm-fd: how long the peer may take to answer a connection attempt, in milliseconds.
+  /// shm-fd: the time in milliseconds that the peer may take to answer a connection attempt.
   std::uint32_t connect_timeout_ms = 4'000;
   /// Limits of the number of queue pairs that a completion queue watches (completion_queue.h). The upper
   /// limit exists because looking into an empty ring costs some ns. Up to the lower limit, idle queue pairs

@@ -44,8 +44,8 @@ struct SimOptions {
   std::uint64_t latency_max_ns = 5'000;
   std::uint64_t read_extra_max_ns = 10'000;    ///< limit of the delay of a READ's copy after its turn
   std::uint64_t retry_timeout_ns = 1'000'000;  ///< time after which an unanswered request fails
-  // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. They do
-  // not apply to RC, because RC would send lost packets again.
+  // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. These
+  // losses do not apply to RC, because RC would send lost packets again.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   /// Number of packets in a million that are delayed by up to reorder_max_ns, so that later packets overtake
   /// them. This works in scheduled mode only.

@@ -36,8 +36,8 @@ class World {
   std::uint32_t add(SimQueuePair& qp);  ///< gives it a number, which is never reused
   void remove(SimQueuePair& qp);
   SimQueuePair* find(std::uint32_t qp_num) const;
-  /// Returns the queue pairs. They are ordered by number, so that loops over them run in the same order in
-  /// each run with the same seed.
+  /// Returns the queue pairs. The queue pairs are ordered by number, so that loops over them run in the same
+  /// order in each run with the same seed.
   const std::map<std::uint32_t, SimQueuePair*>& queue_pairs() const { return queue_pairs_; }
 
   /// Makes the queue pair look for work at that time. In immediate mode it looks in the next settle(),

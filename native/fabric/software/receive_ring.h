@@ -19,7 +19,7 @@ namespace rdma_rpc::fabric::software {
 
 class ReceiveRing {
  public:
-  /// `limit` is the capacity. It is 0 for a queue pair that uses shared receives.
+  /// `limit` is the capacity. The capacity is 0 for a queue pair that uses shared receives.
   explicit ReceiveRing(std::uint32_t limit) : limit_(limit), slots_(std::bit_ceil(std::max(limit, 1u))) {}
 
   /// Posts in order, as many as fit. Returns the number of receives posted.

@@ -59,7 +59,8 @@ struct AtomicOperands {
 /// Header::extra of an atomic.
 inline constexpr std::uint32_t kCompareAndSwap = 0, kFetchAndAdd = 1;
 
-/// Features that earlier releases lack. They are used only with a peer whose features frame contains them.
+/// Features that earlier releases lack. These features are used only with a peer whose features frame
+/// contains them.
 enum FeatureBit : std::uint32_t { feature_atomics = 1u << 0, feature_send_immediate = 1u << 1 };
 inline constexpr std::uint32_t kFeatureBits = feature_atomics | feature_send_immediate;
 /// Key and address of a WRITE of no bytes that asks for a features frame. Every release executes such a WRITE

@@ -17,7 +17,7 @@ class Memory final : public HostMemory {
   /// Maps huge pages of 2 MiB where the system has free ones, this process may use them, and rounding up
   /// wastes little. Otherwise maps pages that the kernel may join later. Returns null when the system
   /// refuses. The pages come from the NUMA node `node` if possible; -1 stands for any node. The memory counts
-  /// itself in `total`. It shares `total`, because leases may outlive a device that was removed.
+  /// itself in `total`. The memory shares `total`, because leases may outlive a device that was removed.
   static std::unique_ptr<Memory> map(std::size_t bytes, int node, std::shared_ptr<std::uint64_t> total);
   ~Memory() override;
 

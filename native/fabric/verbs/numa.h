@@ -1,5 +1,6 @@
 // Finds the NUMA node of a device, and memory near the device. This code is called when a device is opened
-// and when it gets memory, on the device's thread. It uses the kernel's interface alone, without libnuma.
+// and when it gets memory, on the device's thread. This code uses the kernel's interface alone, without
+// libnuma.
 #pragma once
 
 #include <cstddef>

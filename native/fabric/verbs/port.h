@@ -1,6 +1,6 @@
-// This is the port of a device and the GID that its queue pairs use. They are chosen by the options. Without
-// such options they are chosen by the address that is served, or else by their rank. This code is called when
-// a device is opened or listed.
+// This is the port of a device and the GID that its queue pairs use. The options choose the port and the GID.
+// Without such options they are chosen by the address that is served, or else by their rank. This code is
+// called when a device is opened or listed.
 #pragma once
 
 #include <optional>

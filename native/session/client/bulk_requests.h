@@ -28,7 +28,7 @@ class BulkRequests {
 
   /// Sends the request of this call now, or queues it behind other requests that wait for room.
   void send(std::uint32_t slot);
-  /// Returns true while requests wait for room. They may wait for resources that all sessions share.
+  /// Returns true while requests wait for room. The requests may wait for resources that all sessions share.
   bool waits() const { return !deferred_.empty(); }
   /// Sends waiting requests while there is room.
   void start_deferred();

@@ -138,7 +138,7 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   } else if (!exposed) {
     if (!unsent) expect_late_response(call);
     revocation_.end(slot, event);
-    // The request was not sent, but its windows may be bound. They become invalid only after all work
+    // The request was not sent, but its windows may be bound. The windows become invalid only after all work
     // requests posted earlier have completed.
     if (call.state == ClientState::revoking) revocation_.start_timeout(call, reason);
   } else {

@@ -1,8 +1,8 @@
-// These are reply buffers that the server requests. They consist of arena memory. The memory is allocated at
-// once, or the call waits for it in a queue. The memory that large messages of streams get before their
-// reader needs them is limited to a small share of the arena. Beyond this share, such messages are announced
-// to JS. JS fetches them when the reader reaches them, so that slow readers do not keep memory from others.
-// ClientEndpoint owns this object and uses it on the context's thread.
+// These are reply buffers that the server requests. Reply buffers consist of arena memory. The memory is
+// allocated at once, or the call waits for it in a queue. The memory that large messages of streams get
+// before their reader needs them is limited to a small share of the arena. Beyond this share, such messages
+// are announced to JS. JS fetches them when the reader reaches them, so that slow readers do not keep memory
+// from others. ClientEndpoint owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>

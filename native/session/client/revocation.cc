@@ -112,7 +112,8 @@ void Revocation::on_cancel_arrived(std::uint32_t word) {
 }
 
 /// Revokes the peer's access to the memory of a call that it has not answered. Returns false if the fabric
-/// needs the peer for this. It also returns false without windows, because other calls use the same keys.
+/// needs the peer for this. The function also returns false without windows, because other calls use the same
+/// keys.
 bool Revocation::revoke(ClientBulk& bulk) {
   bulk.revoked = !bulk.windows.empty() &&
                  std::all_of(bulk.windows.begin(), bulk.windows.end(),

@@ -1,10 +1,11 @@
-// Ends calls that have exposed memory: first it invalidates their windows, then it emits their last event. It
-// also ends such calls early, when they are cancelled. Invalidating a window during a READ or WRITE would
-// break the session, and with it every other call. Therefore a cancelled call is pending release until the
-// peer has answered. Its caller is notified at once, and its call slot and memory are released later, with
-// RELEASED. The last event of a call may be emitted only under two conditions: the peer can no longer write
-// to memory of the application, and no handler can get bytes that the application writes there from then on
-// (docs/internals/decisions/calls.md). ClientEndpoint owns this object and uses it on the context's thread.
+// Ends calls that have exposed memory: first it invalidates their windows, then it emits their last event.
+// This class also ends such calls early, when they are cancelled. Invalidating a window during a READ or
+// WRITE would break the session, and with it every other call. Therefore a cancelled call is pending release
+// until the peer has answered. The caller is notified at once, and the call slot and memory are released
+// later, with RELEASED. The last event of a call may be emitted only under two conditions: the peer can no
+// longer write to memory of the application, and no handler can get bytes that the application writes there
+// from then on (docs/internals/decisions/calls.md). ClientEndpoint owns this object and uses it on the
+// context's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Collects the memory of a bulk message: arena blocks and registered buffers that are kept in use, or one
-// copy of the message when it cannot be sent in place. Both endpoints use it, on the context's thread.
+// copy of the message when it cannot be sent in place. Both endpoints use this class, on the context's
+// thread.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // These are the receives of one session. The class has their memory, which belongs to the session or is
 // shared with other sessions; the copies that are read where peers can still write to receives; and the
-// overflow slots. It knows which of these are free, posted or used by JS. It knows nothing of frames and
-// credits. Link owns this object and uses it on the context's thread.
+// overflow slots. The class knows which of these are free, posted or used by JS. It knows nothing of frames
+// and credits. Link owns this object and uses it on the context's thread.
 //
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted
@@ -86,7 +86,7 @@ class Receives {
   /// Returns the slot in which to read a received frame, or std::nullopt when no copy is free. The frame must
   /// have been counted against the peer's credits, which limit the number of copies.
   std::optional<ReceiveSlot> readable(std::uint32_t receive, const fabric::Wc& wc);
-  /// Releases the slot. Its receive is reposted with the next post().
+  /// Releases the slot. The receive of the slot is reposted with the next post().
   void recycle(ReceiveSlot slot);
   /// Returns an overflow slot, or std::nullopt when all are in use.
   std::optional<ReceiveSlot> take_overflow() {

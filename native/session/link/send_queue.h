@@ -106,9 +106,9 @@ class SendQueue {
   /// Sends a control frame, which overtakes waiting data frames but no other control frames. Returns false
   /// when the queue is full (a protocol error).
   bool send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done);
-  /// Sends the CANCEL of a call for which reserve_cancel() returned true. It overtakes all other frames. Its
-  /// reserve ends when the credit is used. Until then other frames must leave one credit for it, even while
-  /// the CANCEL waits for room.
+  /// Sends the CANCEL of a call for which reserve_cancel() returned true. The CANCEL overtakes all other
+  /// frames. The reserve of the call ends when the credit is used. Until then other frames must leave one
+  /// credit for it, even while the CANCEL waits for room.
   void send_reserved_cancel(const wire::Header& header, Done done);
 
   /// Sets the object that seals every frame when the frame is posted. Must be called before the first frame.

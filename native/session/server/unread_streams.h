@@ -54,8 +54,8 @@ class UnreadStreams {
     return std::find_if(streams_.begin(), streams_.end(),
                         [stream](const Stream& each) { return each.stream == stream; });
   }
-  /// The list is short, because a session has at most `streamsMax` streams. Its memory is kept, so the list
-  /// rarely allocates.
+  /// The list is short, because a session has at most `streamsMax` streams. The memory of the list is kept,
+  /// so the list rarely allocates.
   std::vector<Stream> streams_;
 };
 

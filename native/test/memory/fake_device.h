@@ -1,6 +1,6 @@
 // This is a device on which only memory registration works, which is enough for the arena and the
-// registration cache. It counts the open resources. It fails requests by number (the n-th call), by total (a
-// limit of locked memory) or by size.
+// registration cache. The device counts the open resources. It fails requests by number (the n-th call), by
+// total (a limit of locked memory) or by size.
 #pragma once
 
 #include <cstdlib>

@@ -26,8 +26,8 @@ struct Choice {
   std::size_t made, options;
 };
 
-/// One execution. Its first choices are given. From then on, the execution takes the first alternative of
-/// each choice.
+/// One execution. The first choices of the execution are given. From then on, the execution takes the first
+/// alternative of each choice.
 class Execution {
  public:
   Execution(const Limits& limits, std::vector<Choice> path) : path_(std::move(path)), left_(limits) {}

@@ -159,7 +159,7 @@ TEST(Connecting, TheServerSendsNothingFirstWhereItMustNot) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The server is the active side here. Its client must not send the first request before the server has sent
+/// The server is the active side here. The client must not send the first request before the server has sent
 /// a frame.
 TEST(Connecting, AnActiveServerSendsFirstWhereItMust) {
   for (const bool connects_late : {false, true}) {

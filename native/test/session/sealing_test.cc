@@ -133,8 +133,8 @@ int first_short_frame_opened(seal::Cipher cipher) {
 /// gigabytes, and crash.
 TEST_P(Sealed, FramesShorterThanATagAreRefusedAndTakeNoNumber) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
-  // One child process tries all lengths, because with sanitizers each fork takes seconds. Its exit code is
-  // the first length that was not refused.
+  // One child process tries all lengths, because with sanitizers each fork takes seconds. The exit code of
+  // the process is the first length that was not refused.
   EXPECT_EXIT(std::exit(first_short_frame_opened(GetParam())), testing::ExitedWithCode(seal::kTagBytes), "");
   if (testing::Test::HasFailure()) return;
   for (std::uint32_t bytes = 0; bytes < seal::kTagBytes; ++bytes) {

@@ -1,6 +1,6 @@
 // Tests the events that a device reports by itself: its removal, and the peer's disconnect. Sessions notice
-// the events whether their process sleeps or polls. They end with the reason of the event, and a new session
-// works.
+// the events whether their process sleeps or polls. The sessions end with the reason of the event, and a new
+// session works.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"

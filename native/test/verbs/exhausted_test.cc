@@ -52,7 +52,7 @@ bool live(std::uint64_t nth, bool at_client) {
     EXPECT_EQ(left.queue_pairs + left.memory_regions + left.memory_windows + left.memory_bytes, 0u);
   }
   // Refuses the resources that calls request. The calls are refused, wait, or proceed without the resource.
-  // They never hang.
+  // The calls never hang.
   refuse.armed = false;
   Ends ends(client, server);
   const Link link = ends.connect();

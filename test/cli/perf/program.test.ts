@@ -64,8 +64,8 @@ const lives = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 /**
- * Returns whether the program is measuring. One of its threads sleeps for each message. The number of its
- * voluntary context switches shows that the thread sleeps.
+ * Returns whether the program is measuring. One thread of the program sleeps for each message. The number of
+ * its voluntary context switches shows that the thread sleeps.
  */
 const measures = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).some((thread) => {

@@ -1,8 +1,8 @@
 /**
- * Compares manifests with the published schemas of Kubernetes and of the Prometheus operator. It uses the
- * packages kubernetes-models and @kubernetes-models/prometheus-operator, which are generated from these
- * schemas. The validators of these packages check values and required fields. Their types also reject unknown
- * fields.
+ * Compares manifests with the published schemas of Kubernetes and of the Prometheus operator. This file uses
+ * the packages kubernetes-models and @kubernetes-models/prometheus-operator, which are generated from these
+ * schemas. The validators of these packages check values and required fields. The types of these packages
+ * also reject unknown fields.
  */
 import { join } from 'node:path';
 import ts from 'typescript';

@@ -23,8 +23,8 @@ struct RemoteRange {
   std::byte* mapped = nullptr;
   std::uint64_t addr = 0;
 };
-/// Limit of the memory that stays mapped after the last queue pair to a peer has ended. It is enough for the
-/// receives of one or two sessions.
+/// Limit of the memory that stays mapped after the last queue pair to a peer has ended. The limit is enough
+/// for the receives of one or two sessions.
 inline constexpr std::uint64_t kReleasedBytesMax = std::uint64_t{12} << 20;
 enum class Direction { read, write };
 /// `gone`: the peer has no memory there. `refused`: the kernel denies access, or the peer has ended.

@@ -1,6 +1,6 @@
 // This file implements post_send. Each request is executed before the next one is looked at. The hot path is
-// send() → publish(). It writes one cell, and reads shared lines only when the known receives of the peer are
-// used up. See queue_pair.h.
+// send() → publish(). This path writes one cell, and reads shared lines only when the known receives of the
+// peer are used up. See queue_pair.h.
 #include <cstring>
 
 #include "fabric/shm/memory/regions.h"
@@ -48,7 +48,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 /// Prefetches the receives into which the messages of this batch will be copied. The peer has read their
 /// earlier content, so their lines are in its CPU's cache. The lines of the whole batch are fetched at once
 /// instead of one after the other. The function is not inlined, and is called only while such messages are
-/// sent. Messages that fit the cells therefore have no cost from it.
+/// sent. Messages that fit the cells therefore do not pay for this function.
 [[gnu::noinline]] void QueuePair::prefetch_receives(std::span<const SendWr> requests) {
   prefetches_receives_ = false;
   std::uint32_t number = sent_;

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t kUnansweredMax = 5;
 /// The same limit when the peer has sent something since then but has not acknowledged any of these bytes. In
 /// this case perhaps only one direction is silent, or the network loses many packets. If every fifth packet
-/// is lost in either direction, seven attempts in a row fail once in 1,300 times. They take 13 s.
+/// is lost in either direction, seven attempts in a row fail once in 1,300 times. Seven attempts take 13 s.
 constexpr std::uint32_t kUnansweredOfHeardMax = 6;
 /// When nothing has come from the peer for this number of milliseconds, the lower limit applies.
 constexpr std::uint32_t kSilentMs = 5000;

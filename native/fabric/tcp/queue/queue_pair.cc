@@ -128,7 +128,7 @@ void QueuePair::wants_turn() {
 void QueuePair::turn() {
   enqueued_ = false;
   // This first sends messages that waited to be coalesced, so that the peer works on them while this side
-  // reads. It also sends an ack that was not sent with another frame.
+  // reads. The flush also sends an ack that was not sent with another frame.
   if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();
   if (socket_ && (!batch_.empty() || has_more(LoneAck::later))) flush();

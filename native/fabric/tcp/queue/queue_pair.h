@@ -1,10 +1,11 @@
 // A queue pair is one connection, from the address blobs to its end. Each part with a state of its own is a
 // class: the queues of the user, the batch of frames that is being sent, READs of the peer, the incoming
-// frame, and the path. The two states below, and what they allow, belong to this class. It is defined in five
-// files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames
-// out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending belong to one
-// class. An incoming frame causes an ack, answers or a refusal, and a send may end the connection for both
-// directions. Two classes would call each other at every step. This code runs on the device's thread.
+// frame, and the path. The two states below, and what they allow, belong to this class. The class is defined
+// in five files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc
+// (frames out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending
+// belong to one class. An incoming frame causes an ack, answers or a refusal, and a send may end the
+// connection for both directions. Two classes would call each other at every step. This code runs on the
+// device's thread.
 //
 // Reading never waits for writing. Each incoming frame is executed or refused at once. At most a few frames
 // wait to be sent then: an ack, kReadsMax READ responses, and one refusal. Therefore two sides that only

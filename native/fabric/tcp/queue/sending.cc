@@ -93,9 +93,9 @@ void QueuePair::look_at_features() {
   carry_out_local();
 }
 
-/// Decides which frame is next. It chooses one frame at a time, because the choice depends on the previous
-/// frame: a local request may have become due that needs a question, and the request behind it may have
-/// begun.
+/// Decides which frame is next. The function chooses one frame at a time, because the choice depends on the
+/// previous frame: a local request may have become due that needs a question, and the request behind it may
+/// have begun.
 QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   if (!socket_) return FrameKind::none;
   if (in_ == In::refuses && peer_reads_.is_empty()) return FrameKind::refusal;

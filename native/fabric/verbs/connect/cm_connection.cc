@@ -16,7 +16,8 @@ namespace {
 /// (rdma_reject()).
 constexpr int kInvalidServiceId = 8, kRejected = 28;
 
-/// RNR retry count for listeners of other programs: when the peer has no receive, retry without limit.
+/// RNR retry count for listeners of other programs. When the peer has no receive, this value retries without
+/// limit.
 constexpr std::uint8_t kRnrRetryEndless = 7;
 
 /// Number of requests that an active side sends within the time limit while no answer comes.
@@ -53,7 +54,8 @@ std::string CmConnection::start(const Address& peer) {
     why = resolve();
   } else {
     phase_ = Phase::waiting;
-    // A request came before connect(). Its sender is the peer, or another process that has seen our address.
+    // A request came before connect(). The sender of the request is the peer, or another process that has
+    // seen our address.
     if (id_ != nullptr && equal(asked_by_, active_word())) {
       why = accept();
     } else {

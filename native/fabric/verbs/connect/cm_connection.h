@@ -18,8 +18,8 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair;
 
-/// The private data of an active side's request. It names the queue pair of the peer and the sender's own
-/// queue pair.
+/// The private data of an active side's request. The data names the queue pair of the peer and the sender's
+/// own queue pair.
 struct PrivateData {
   static constexpr std::uint32_t kMagic = 0x43565252;  // "RRVC"
   std::uint32_t magic = kMagic;

@@ -31,8 +31,8 @@ inline std::uint64_t total(std::span<const Sge> sges) {
 
 class QueuePair final : public fabric::QueuePair {
  public:
-  /// Returns the length of the send queue to request from the device. It includes room for internal requests
-  /// if the device allows it.
+  /// Returns the length of the send queue to request from the device. The length includes room for internal
+  /// requests if the device allows it.
   static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
   /// Returns the number of internal requests in addition to the user's: those of ask_for_last_packet(), and

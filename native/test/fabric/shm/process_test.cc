@@ -51,7 +51,7 @@ std::vector<std::string> named_objects() {
   return names;
 }
 
-/// The child process of most tests. It connects, performs one operation on the window that the parent
+/// The child process of most tests. The child connects, performs one operation on the window that the parent
 /// granted, and raises `signal` before the third segment of that operation. It reports the status of the
 /// operation.
 struct Attack {
@@ -89,7 +89,7 @@ int run_attack(int socket, const Attack& attack) {
   return leaked ? 5 : 0;
 }
 
-/// The near end of an attack. It grants everything that the child may use.
+/// The near end of an attack. This end grants everything that the child may use.
 struct Victim {
   explicit Victim(const Attack& attack, const ShmOptions& options = {})
       : child([attack](int socket) { return run_attack(socket, attack); }), end(options) {

@@ -28,7 +28,7 @@ inline void PrintTo(QpState state, std::ostream* out) { *out << to_string(state)
 
 namespace test {
 
-/// The fabric under test. It owns the two devices.
+/// The fabric under test. This object owns the two devices.
 class FabricUnderTest {
  public:
   virtual ~FabricUnderTest() = default;
@@ -116,8 +116,8 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   bool connect_client_alone();
   /// Polls both sides until this queue pair is in RTS or ERR. Returns whether it is in RTS.
   bool comes_up(QueuePair& qp);
-  /// Makes a further connected pair of queue pairs on the completion queues of the two sides. It lives until
-  /// TearDown. After share_receives() the server's queue pair uses the shared receives, with this tag.
+  /// Makes a further connected pair of queue pairs on the completion queues of the two sides. The pair lives
+  /// until TearDown. After share_receives() the server's queue pair uses the shared receives, with this tag.
   struct Pair {
     QueuePair* client;
     QueuePair* server;
@@ -130,7 +130,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   /// Replaces the pair of the fixture by an unconnected pair of this depth.
   void recreate(const QpOptions& options);
 
-  /// Allocates zeroed memory of a device. It lives until TearDown, longer than the queue pairs.
+  /// Allocates zeroed memory of a device. The memory lives until TearDown, longer than the queue pairs.
   Memory& memory(Side& side, std::size_t bytes, std::uint32_t access);
   MemoryWindow& window(Side& side);
   /// Executes a bind and checks that it succeeded.

@@ -21,8 +21,8 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// One execution. Its first choices are given. After them, the execution takes the first option of each
-/// choice.
+/// One execution. The first choices of the execution are given. After them, the execution takes the first
+/// option of each choice.
 struct World {
   struct Choice {
     std::size_t made, options;

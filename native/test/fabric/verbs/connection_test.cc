@@ -1,5 +1,5 @@
 // Tests connections by rdma_cm with hostile, silent and faulty peers. The tests also check that nothing is
-// left behind. They use the devices of the fabric suite (suite_test.cc).
+// left behind. The tests use the devices of the fabric suite (suite_test.cc).
 #include <algorithm>
 #include <cstdlib>
 #include <random>

@@ -1,6 +1,6 @@
 // Runs the fabric suite on real RDMA devices: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or
-// the first device with itself. It runs once for each way of connecting. This is a separate program, which
-// prints "not run" and the reason when no device exists.
+// the first device with itself. The suite runs once for each way of connecting. This is a separate program,
+// which prints "not run" and the reason when no device exists.
 //
 // In the virtual machine (RDMA_VM) it runs only for the first way, which is rdma_cm. For the sideband, the
 // simulated NICs have the suite (native/test/nic/suite_test.cc), and the tests of connections beside this

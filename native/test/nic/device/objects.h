@@ -49,7 +49,7 @@ struct Srq : ibv_srq {
 };
 
 /// A request that has to wait because the queue pair is in SQD, a link is down, or the peer has no receive.
-/// It has copies of the caller's data.
+/// Such a request has copies of the caller's data.
 struct Held {
   ibv_send_wr wr;
   std::vector<ibv_sge> sges;

@@ -216,7 +216,7 @@ const Trick kClientTricks[] = {
      }},
     {"FramesWithoutCredits", "frame beyond the credits",
      [](Scene& s) {
-       // The peer returns no credits, so in the end no credit can be returned to it. It nevertheless
+       // The peer returns no credits, so in the end no credit can be returned to it. The peer nevertheless
        // continues to send.
        for (int i = 0; i < 2000 && s.peer.alive(); ++i) {
          s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1)));

@@ -52,7 +52,7 @@ class ScriptedPeer {
     std::uint32_t invalidated_rkey;
     wire::FrameType type() const { return static_cast<wire::FrameType>(frame.header.type); }
   };
-  /// Returns the next received frame. Its receive is reposted, but its credit is not returned.
+  /// Returns the next received frame. The receive of the frame is reposted, but its credit is not returned.
   std::optional<Received> receive();
   /// Returns the next frame of this type, and drops frames of other types.
   std::optional<Received> receive(wire::FrameType type);

@@ -1,6 +1,6 @@
 // The oracle: it records every call of a test and its result, and checks the rules that must hold after any
-// failure. Side calls it as calls proceed, on the test's thread. It shares no code with the session. The
-// rules:
+// failure. Side calls it as calls proceed, on the test's thread. The oracle shares no code with the session.
+// The rules:
 //
 //  - a submitted call gets exactly one last event, and a bulk submission exactly one SENT event before it or
 //    in the same batch;
@@ -67,7 +67,7 @@ inline std::size_t gather_entry_begin(std::size_t bytes, std::size_t count, std:
   return (index + 1) / 2 * short_bytes + (bytes - shorts * short_bytes) * (index / 2) / longs;
 }
 
-/// The information about a call that its handler needs. It is sent as the request's metadata.
+/// The information about a call that its handler needs. The information is sent as the request's metadata.
 struct Descriptor {
   std::uint64_t id;
   std::uint32_t request_bytes, response_bytes;

@@ -1,5 +1,5 @@
 // The resources that this process and its devices have open, counted from outside our code: descriptors in
-// /proc, and verbs objects as the kernel counts them. They are counted before and after each test of
+// /proc, and verbs objects as the kernel counts them. The resources are counted before and after each test of
 // native/test/verbs.
 #pragma once
 

@@ -22,7 +22,7 @@ struct Hooks {
   /// When this is true, completions of this side's sends are polled before those of its receives, as on shm,
   /// whichever came first.
   bool sends_first = false;
-  /// Changes a completion that has been polled. It cannot be combined with sends_first.
+  /// Changes a completion that has been polled. This hook cannot be combined with sends_first.
   std::function<void(fabric::Wc&)> polled;
 };
 
