@@ -1,5 +1,5 @@
-// A thread that is never joined, for work that another party can delay without limit. The fabrics and the
-// socket relay start such threads, on any thread.
+// This is a thread that is never joined, for work that another party can delay without limit. The fabrics and
+// the socket relay start such threads, on any thread.
 #pragma once
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 // connections times the messages of each. Shared receive queues are available where Capabilities::max_srq_wr
 // is not 0. A Device creates them and native/session uses them, on the device's thread.
 //
-// These rules apply in addition to those of fabric.h (the suite checks them):
+// The following rules apply in addition to those of fabric.h (the suite checks them):
 //  - A message uses the oldest receive, on whichever queue pair the message arrives. The completion has the
 //    number and the tag of that queue pair (QpOptions::tag). Messages on different queue pairs complete in
 //    any order.

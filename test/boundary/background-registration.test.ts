@@ -1,5 +1,5 @@
 /**
- * Buffers whose registration takes time: only the calls with such buffers wait.
+ * Tests buffers whose registration takes time: only the calls with such buffers wait.
  */
 import {
   type Channel,

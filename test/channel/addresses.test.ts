@@ -1,6 +1,6 @@
 /**
- * Channels to several addresses: their order, lost connections, wrong answers, and names that are resolved
- * again.
+ * Tests channels to several addresses: their order, lost connections, wrong answers, and names that are
+ * resolved again.
  */
 import {
   type Channel,

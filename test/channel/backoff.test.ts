@@ -1,5 +1,5 @@
 /**
- * Pauses between attempts: how they grow, and how much of them is random.
+ * Tests pauses between attempts: how they grow, and how much of them is random.
  */
 import { describe, expect, test } from 'vitest';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';

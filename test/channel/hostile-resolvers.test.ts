@@ -1,4 +1,4 @@
-/** Resolvers that push wrong, doubled, empty and very many lists while calls are made. */
+/** Tests resolvers that push wrong, doubled, empty and very many lists while calls are made. */
 import { createClient, type Resolver, type ServerAddress } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runs } from '../extent.ts';

@@ -17,7 +17,7 @@ test('a call that starts the head of the queue and returns to the queue does not
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
     started.push(request);
-    // A connection is lost in this moment, while another connection exists.
+    // A connection is lost at this moment, while another connection exists.
     queue.startAll(start);
     return started.length < 3;
   };

@@ -1,5 +1,5 @@
 /**
- * Texts of every length around each limit of the writers: the loop for short texts, measured texts, and
+ * Tests texts of every length around each limit of the writers: the loop for short texts, measured texts, and
  * lengths of one, two and three bytes. Each text is written into exactly the room that it needs, on the Node
  * that runs the test.
  */

@@ -1,6 +1,6 @@
 /**
- * Handshakes under overload. A handshake that makes progress is never evicted, and a stalled handshake is.
- * Handshakes beyond the limit are told when to retry.
+ * Tests handshakes under overload. A handshake that makes progress is never evicted, and a stalled handshake
+ * is. Handshakes beyond the limit are told when to retry.
  */
 
 import { duplexPair } from 'node:stream';
@@ -98,7 +98,8 @@ describe('places', () => {
     enter(3);
     await turn();
     expect([gone, served]).toEqual([[], [0, 1, 2, 3]]);
-    // The next handshake waits until one of these has also been silent for a moment, or has finished.
+    // The next handshake waits until one of these handshakes has also been silent for a moment, or has
+    // finished.
     stalled.add(2);
     enter(4);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs - 1);

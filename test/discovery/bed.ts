@@ -1,6 +1,6 @@
 /**
- * Helpers that the tests of registries share: servers, channels, and the addresses of a channel. The servers
- * and channels are closed after each test.
+ * These are helpers that the tests of registries share: servers, channels, and the addresses of a channel.
+ * The servers and channels are closed after each test.
  */
 import {
   type Channel,

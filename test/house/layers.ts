@@ -1,6 +1,6 @@
 /**
- * The allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to
- * imports and includes.
+ * These are the allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test
+ * applies to imports and includes.
  */
 
 export interface LayerRule {

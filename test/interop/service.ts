@@ -1,5 +1,5 @@
 /**
- * The server of the interoperability cases, written only against the public API.
+ * This is the server of the interoperability cases, written only against the public API.
  */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type {

@@ -1,7 +1,7 @@
 /**
  * A newcomer follows docs/start/quick-start.md with the packed tarball and nothing else. The first test
- * follows it to the letter. The others use each Node, package manager, kind of module and tool of the table
- * in docs/start/install.md. If a combination does not work, the test checks that its error says so.
+ * follows the page to the letter. The others use each Node, package manager, kind of module and tool of the
+ * table in docs/start/install.md. If a combination does not work, the test checks that its error says so.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The kernel of the guest, its modules and the first part of its initramfs, made of Debian packages that are unpacked into a cache
-# and never installed. boot.sh starts this script, which prints the folder that has them: vmlinux, initramfs,
-# lib/modules/VERSION, version.
+# These are the kernel of the guest, its modules and the first part of its initramfs, made of Debian packages
+# that are unpacked into a cache and never installed. boot.sh starts this script, which prints the folder that
+# has them: vmlinux, initramfs, lib/modules/VERSION, version.
 #
 #   test/rdma-vm/kernel.sh CACHE PACKAGE LINK     PACKAGE: such as linux-image-amd64; LINK: siw needs a module more
 #

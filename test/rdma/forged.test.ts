@@ -1,7 +1,7 @@
 /**
- * Attacks by someone who forges packets and knows all numbers that pass on the wire. The attacker can end a
- * sealed session, but no application sees any forged byte. A test knows that a forged packet has had its
- * effect when the session is gone or when the device has answered the packet.
+ * Tests attacks by someone who forges packets and knows all numbers that pass on the wire. The attacker can
+ * end a sealed session, but no application sees any forged byte. A test knows that a forged packet has had
+ * its effect when the session is gone or when the device has answered the packet.
  */
 import { randomBytes } from 'node:crypto';
 import type { RpcError, SecurityLevel } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * More sites for test/runtime/async-context.test.ts: functions that run for streams, after interceptors, for
- * telemetry, and when a call fails, is repeated or is cancelled.
+ * These are more sites for test/runtime/async-context.test.ts: functions that run for streams, after
+ * interceptors, for telemetry, and when a call fails, is repeated or is cancelled.
  */
 import { type Interceptor, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { openTelemetry } from 'rdma-rpc/otel';

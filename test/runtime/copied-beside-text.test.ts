@@ -1,7 +1,7 @@
 /**
- * Messages with a long text and a copied value, many at once while garbage is collected. The encoded parts of
- * such messages lie in blocks that the runtime knows only by number. No block may be freed before its message
- * is sent; otherwise a message would contain bytes of another one.
+ * Tests messages with a long text and a copied value, many at once while garbage is collected. The encoded
+ * parts of such messages lie in blocks that the runtime knows only by number. No block may be freed before
+ * its message is sent; otherwise a message would contain bytes of another one.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

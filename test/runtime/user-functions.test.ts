@@ -1,6 +1,7 @@
 /**
- * Each function that an application can pass, and each way in which it can fail. A failure may affect at most
- * the call to which the function belongs, while other calls of the connection are under way all the time.
+ * Tests each function that an application can pass, and each way in which it can fail. A failure may affect
+ * at most the call to which the function belongs, while other calls of the connection are under way all the
+ * time.
  */
 
 import { Registry } from 'prom-client';

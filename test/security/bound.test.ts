@@ -1,5 +1,5 @@
 /**
- * `bound`: queue pairs belong to the peer of their handshake. The tests have attackers who have stolen,
+ * Tests `bound`: queue pairs belong to the peer of their handshake. The tests have attackers who have stolen,
  * changed or replayed a part of a handshake. The tests also check the requirements that a side may have.
  */
 import { randomBytes } from 'node:crypto';

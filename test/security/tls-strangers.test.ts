@@ -1,5 +1,5 @@
 /**
- * Unauthenticated peers at a port with TLS: silent peers do not evict a client in the middle of its TLS
+ * Tests unauthenticated peers at a port with TLS: silent peers do not evict a client in the middle of its TLS
  * handshake, and a client that is evicted does not get a misleading error.
  */
 import { connect, type Server as Listener, createServer as listen, type Socket } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * The standard reflection service: its descriptors equal those that protoc would create from the sources, and
- * no request can confuse it.
+ * Tests the standard reflection service: its descriptors equal those that protoc would create from the
+ * sources, and no request can confuse it.
  */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { addHealth } from 'rdma-rpc/health';

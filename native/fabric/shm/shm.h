@@ -1,5 +1,6 @@
-// The shm fabric: an RDMA device made of shared memory, between two processes (or two devices of one process)
-// on one Linux host. The binding and tests open it, and then use it through fabric.h, on the device's thread.
+// The shm fabric is an RDMA device made of shared memory, between two processes (or two devices of one
+// process) on one Linux host. The binding and tests open it, and then use it through fabric.h, on the
+// device's thread.
 //
 // The fabric uses no names in the file system: memory consists of memfds, wake-ups use a pipe, and the peer
 // reaches both through /proc/<pid>/fd, where the kernel checks the peer's right to open them. Therefore the

@@ -1,7 +1,7 @@
-// The simulated fabric: a world of devices inside one process, with a seed, a virtual clock and fault hooks.
-// Sessions are tested on it, and the in-process channel uses it in users' own tests. Tests and the binding
-// create worlds. A world and all its devices belong to one thread, so nothing here locks. Queue pairs of any
-// two devices of one world can connect.
+// The simulated fabric is a world of devices inside one process, with a seed, a virtual clock and fault
+// hooks. Sessions are tested on it, and the in-process channel uses it in users' own tests. Tests and the
+// binding create worlds. A world and all its devices belong to one thread, so nothing here locks. Queue pairs
+// of any two devices of one world can connect.
 //
 // A world has one of two modes:
 //  - immediate: a request takes effect inside post_send, and its completion can be polled at once. The clock

@@ -1,6 +1,6 @@
-// UC and UD: a request completes when its packets have left. The world's seed then decides whether each of
-// them arrives. Like a NIC, this code drops packets that do not fit, without an error. This file is part of
-// SimQueuePair.
+// Implements UC and UD. A request completes when its packets have left. The world's seed then decides whether
+// each of them arrives. Like a NIC, this code drops packets that do not fit, without an error. This file is
+// part of SimQueuePair.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// The tcp fabric: an RDMA device made of TCP connections, for any two Linux hosts. The binding and tests open
-// it, and then use it through fabric.h, on the device's thread.
+// The tcp fabric is an RDMA device made of TCP connections, for any two Linux hosts. The binding and tests
+// open it, and then use it through fabric.h, on the device's thread.
 //
 // A queue pair is one connection. The active side connects to the endpoint in the passive side's blob and
 // names the wanted queue pair by a token that only a reader of the blob can know. Any other device refuses

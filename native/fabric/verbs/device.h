@@ -1,5 +1,5 @@
-// An opened device: context, protection domain, the port in use, the probed capabilities, and all queue pairs
-// by number. This code runs on one thread.
+// This is an opened device: context, protection domain, the port in use, the probed capabilities, and all
+// queue pairs by number. This code runs on one thread.
 #pragma once
 
 #include <memory>

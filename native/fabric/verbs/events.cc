@@ -1,5 +1,5 @@
-// Events that a device reports beside completions: broken queue pairs, ports that go up and down, and the
-// removal of the device. Runs on the device's thread, when a sleeper wakes.
+// These are events that a device reports beside completions: broken queue pairs, ports that go up and down,
+// and the removal of the device. Runs on the device's thread, when a sleeper wakes.
 #include <cerrno>
 
 #include "fabric/verbs/device.h"

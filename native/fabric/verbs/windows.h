@@ -1,6 +1,6 @@
-// Memory windows, and the state of each window's binding after the last posted request and polled completion.
-// This state is kept here because a device cannot be asked for it, and because some devices fail when a
-// window is left bound. This code runs on the device's thread.
+// These are memory windows, and the state of each window's binding after the last posted request and polled
+// completion. This state is kept here because a device cannot be asked for it, and because some devices fail
+// when a window is left bound. This code runs on the device's thread.
 #pragma once
 
 #include <unordered_map>

@@ -67,7 +67,7 @@ class ClientEndpoint final : public Endpoint {
   bool waits_for_room() const { return revocation_.waits() || requests_.waits() || reply_buffers_.waits(); }
   void move_waiting();
 
-  // Records the latency of a call that has its response or was cancelled. Parts of streams wait for
+  /// Records the latency of a call that has its response or was cancelled. Parts of streams wait for
   /// applications, so their times say nothing about the peer.
   void note_latency(std::uint32_t slot, const ClientCall& call, bool good) {
     link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,

@@ -1,4 +1,4 @@
-// The credit pool: decides how many frames the peer of each session may send, when all sessions receive from
+// The credit pool decides how many frames the peer of each session may send, when all sessions receive from
 // shared receives. The credits of a session consist of the credits that its peer may still use, and of the
 // used receives that are not reposted yet. Each session has a number of guaranteed credits, so that no
 // session starves. Additional credits are granted while some are left, by the rule of dynamic thresholds

@@ -54,7 +54,7 @@ class Transfers {
 
  private:
   /// The credit of one call, and the credit of its session. The number of bytes that the call moves is
-  /// subtracted from both.
+  /// subtracted from both credits.
   struct Turn {
     std::int64_t& call;
     std::int64_t& session;

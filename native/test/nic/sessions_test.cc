@@ -1,4 +1,4 @@
-// The resources that sessions request from a NIC: queues of the size that they use, and not more.
+// Tests the resources that sessions request from a NIC: queues of the size that they use, and not more.
 #include <algorithm>
 #include <bit>
 #include <chrono>

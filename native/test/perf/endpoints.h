@@ -1,5 +1,5 @@
-// Endpoints that wrap an endpoint on a fabric, and add faults or behaviour that the loops of perf must
-// handle. pair_test.cc uses this file.
+// These are endpoints that wrap an endpoint on a fabric, and add faults or behaviour that the loops of perf
+// must handle. pair_test.cc uses this file.
 #pragma once
 
 #include <algorithm>

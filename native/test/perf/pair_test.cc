@@ -1,5 +1,5 @@
-// The loops of `rdma-rpc perf`: they carry the requested messages on each fabric, and detect a single wrong
-// byte. On shm and tcp, each side runs on its own thread.
+// Tests the loops of `rdma-rpc perf`: they carry the requested messages on each fabric, and detect a single
+// wrong byte. On shm and tcp, each side runs on its own thread.
 #include "perf/pair.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Sealed frames and bulk messages under attack: every change, truncation, repetition or move is detected. The
-// attacks are seeded. RDMA_RPC_SEAL_TRIES sets the number of attacks on frames (a million takes seconds).
+// Tests sealed frames and bulk messages under attack: every change, truncation, repetition or move is
+// detected. The attacks are seeded. RDMA_RPC_SEAL_TRIES sets the number of attacks on frames (a million takes
+// seconds).
 #include "session/link/sealing.h"
 
 #include <gtest/gtest.h>

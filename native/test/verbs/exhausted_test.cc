@@ -1,6 +1,6 @@
-// Exhausted resources of a device or of the system: each resource is refused in turn, and locked memory is
-// limited as by `ulimit -l`. The error must name the resource, nothing may be left open, and the next attempt
-// must work.
+// Tests exhausted resources of a device or of the system: each resource is refused in turn, and locked memory
+// is limited as by `ulimit -l`. The error must name the resource, nothing may be left open, and the next
+// attempt must work.
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// Connections by IPv6 addresses, global and link-local. The device that has the address is found, and calls
-// cross the wire and return complete. The tests use the guest's addresses (test/rdma-vm).
+// Tests connections by IPv6 addresses, global and link-local. The device that has the address is found, and
+// calls cross the wire and return complete. The tests use the guest's addresses (test/rdma-vm).
 #include <gtest/gtest.h>
 
 #include <cstdlib>

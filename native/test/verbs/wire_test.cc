@@ -1,5 +1,5 @@
-// A bad wire: packets are lost, late, reordered, duplicated, or do not arrive at all. Each call must end
-// exactly once, an answer must have the right bytes, a cut wire must be noticed, and a restored wire must
+// Tests a bad wire: packets are lost, late, reordered, duplicated, or do not arrive at all. Each call must
+// end exactly once, an answer must have the right bytes, a cut wire must be noticed, and a restored wire must
 // work again.
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ struct Bad {
   const char* name;
   const char* netem;
   Exposure exposure = Exposure::automatic;
-  /// When soft-RoCE receives a duplicate of a READ whose window is gone, it answers by breaking the queue
-  /// pair. That requires a packet that overtakes others.
+  /// When soft-RoCE receives a duplicate of a READ whose window is gone, soft-RoCE answers by breaking the
+  /// queue pair. Such a duplicate requires a packet that overtakes others.
   bool may_break = false;
 };
 void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }

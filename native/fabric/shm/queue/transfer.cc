@@ -1,5 +1,5 @@
-// READ and WRITE: this process's CPU makes the checks that the peer's NIC would make, and then copies from or
-// to the peer's memory. See queue_pair.h.
+// Implements READ and WRITE: this process's CPU makes the checks that the peer's NIC would make, and then
+// copies from or to the peer's memory. See queue_pair.h.
 #include <algorithm>
 #include <cstring>
 

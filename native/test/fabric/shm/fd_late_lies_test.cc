@@ -1,4 +1,4 @@
-// shm-fd: violations of the protocol by a connected peer.
+// Tests violations of the shm-fd protocol by a connected peer.
 #include "fabric/shm/fd_liar.h"
 
 namespace rdma_rpc::fabric::test {

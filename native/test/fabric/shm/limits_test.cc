@@ -1,5 +1,5 @@
-// shm in a process without free descriptors, or without free addresses: existing connections keep working,
-// errors name the limit, and no peer is declared dead.
+// Tests shm in a process without free descriptors, or without free addresses: existing connections keep
+// working, errors name the limit, and no peer is declared dead.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>

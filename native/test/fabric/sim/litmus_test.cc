@@ -1,7 +1,7 @@
-// Litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each test consists of a
-// few requests and stores. Each test is tried with many seeds, while the other side reads its memory after
-// every step. Outcomes that the model forbids must never occur. Outcomes that it allows, and that programs
-// therefore have to expect, must occur for some seed.
+// Runs litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each test consists
+// of a few requests and stores. Each test is tried with many seeds, while the other side reads its memory
+// after every step. Outcomes that the model forbids must never occur. Outcomes that it allows, and that
+// programs therefore have to expect, must occur for some seed.
 #include <array>
 #include <functional>
 #include <set>

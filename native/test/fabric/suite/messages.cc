@@ -1,5 +1,5 @@
-// SEND and RECV: content and order at every size, gather lists, inline data, a peer without a posted receive,
-// and messages that are too long.
+// Tests SEND and RECV: content and order at every size, gather lists, inline data, a peer without a posted
+// receive, and messages that are too long.
 #include <algorithm>
 
 #include "fabric/suite/fabric_suite.h"

@@ -1,6 +1,6 @@
-// Random requests against a simple model: the same requests are executed on plain vectors, in the order in
-// which they were posted. Whatever the fabric does with time, memory and completions, the result must equal
-// that of the model.
+// Tests random requests against a simple model: the same requests are executed on plain vectors, in the order
+// in which they were posted. Whatever the fabric does with time, memory and completions, the result must
+// equal that of the model.
 #include <algorithm>
 #include <array>
 #include <random>

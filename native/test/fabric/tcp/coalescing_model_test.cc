@@ -1,7 +1,7 @@
-// Coalesced messages, and the completion queue that gives queue pairs their turns, in every order of the
-// kernel's actions. At each system call, the peer's next bytes may have been delivered. At each reading of
-// the clock, the thread may have been stopped for a while. The tests run the real code on real sockets. The
-// system calls below replace those of this whole program. Outside of a model they have no effect.
+// Tests coalesced messages, and the completion queue that gives queue pairs their turns, in every order of
+// the kernel's actions. At each system call, the peer's next bytes may have been delivered. At each reading
+// of the clock, the thread may have been stopped for a while. The tests run the real code on real sockets.
+// The system calls below replace those of this whole program. Outside of a model they have no effect.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

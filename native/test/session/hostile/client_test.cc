@@ -1,5 +1,5 @@
-// A hostile client against a server session: false requests, gather entries and reply buffers, and credits
-// that are never returned.
+// Tests a hostile client against a server session: false requests, gather entries and reply buffers, and
+// credits that are never returned.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"

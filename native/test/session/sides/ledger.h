@@ -1,6 +1,6 @@
-// The oracle: it records every call of a test and its result, and checks the rules that must hold after any
-// failure. Side calls it as calls proceed, on the test's thread. The oracle shares no code with the session.
-// The rules:
+// This is the oracle: it records every call of a test and its result, and checks the rules that must hold
+// after any failure. Side calls it as calls proceed, on the test's thread. The oracle shares no code with the
+// session. The rules:
 //
 //  - a submitted call gets exactly one last event, and a bulk submission exactly one SENT event before it or
 //    in the same batch;

@@ -1,6 +1,6 @@
-// The resources that this process and its devices have open, counted from outside our code: descriptors in
-// /proc, and verbs objects as the kernel counts them. The resources are counted before and after each test of
-// native/test/verbs.
+// These are the resources that this process and its devices have open, counted from outside our code:
+// descriptors in /proc, and verbs objects as the kernel counts them. The resources are counted before and
+// after each test of native/test/verbs.
 #pragma once
 
 #include <gtest/gtest.h>

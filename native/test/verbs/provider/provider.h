@@ -1,8 +1,8 @@
-// Functions that replace those of libibverbs, so that a test can make a device do things that no device does
-// on demand: report an event, complete nothing, miss a doorbell, or create a completion queue that is too
-// small. Without a script each call goes straight to the library. The plug-in finds these functions first,
-// because the symbols of a program precede those of the libraries that it loads. The tests of this folder use
-// this file.
+// These are functions that replace those of libibverbs, so that a test can make a device do things that no
+// device does on demand: report an event, complete nothing, miss a doorbell, or create a completion queue
+// that is too small. Without a script each call goes straight to the library. The plug-in finds these
+// functions first, because the symbols of a program precede those of the libraries that it loads. The tests
+// of this folder use this file.
 #pragma once
 
 #include <infiniband/verbs.h>
