@@ -1,7 +1,8 @@
-# Toolchain of the binaries that the package ships: this machine's g++ (for arm64 Debian's cross compiler),
-# with the C library, libstdc++ and libibverbs of an older Debian in RDMA_RPC_SYSROOT. scripts/sysroot.mjs
-# creates that folder, and scripts/prebuilds.mjs configures with this file. The linked binaries then run with
-# the glibc of every system that Node 20 runs on; scripts/symbols.mjs checks this.
+# This is the toolchain of the binaries that the package ships. The toolchain consists of this machine's g++
+# (for arm64, Debian's cross compiler), and of the C library, libstdc++ and libibverbs of an older Debian in
+# RDMA_RPC_SYSROOT. scripts/sysroot.mjs creates that folder, and scripts/prebuilds.mjs configures with this
+# file. The linked binaries then run with the glibc of every system that Node 20 runs on; scripts/symbols.mjs
+# checks this.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES RDMA_RPC_SYSROOT RDMA_RPC_ARCH RDMA_RPC_EMULATOR)
 if(RDMA_RPC_ARCH STREQUAL "arm64")

@@ -1,7 +1,7 @@
 /**
- * Numbers of cases for tests whose number of cases is unlimited: random inputs, lives of channels, ends of
- * processes. `npm test` tries a fifth, which finds most errors of an edit in the time that a developer waits
- * for it. With RDMA_RPC_EXTENT=all, as in CI, all cases are tried.
+ * Limits the number of cases of tests whose number of cases is unlimited: random inputs, lives of channels,
+ * ends of processes. `npm test` tries a fifth, which finds most errors of an edit in the time that a
+ * developer waits for it. With RDMA_RPC_EXTENT=all, as in CI, all cases are tried.
  */
 export const everything = process.env.RDMA_RPC_EXTENT === 'all';
 

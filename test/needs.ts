@@ -1,7 +1,7 @@
 /**
- * The Debian packages that tests need on this machine besides Node. scripts/debian.mjs lists them by purpose,
- * and set-up installs them if it is allowed to. Tests that lack a package are skipped with the reason, and
- * the summary of `npm test` repeats it.
+ * These are the Debian packages that tests need on this machine besides Node. scripts/debian.mjs lists them
+ * by purpose, and set-up installs them if it is allowed to. Tests that lack a package are skipped with the
+ * reason, and the summary of `npm test` repeats it.
  */
 import { beforeEach } from 'vitest';
 
@@ -15,7 +15,7 @@ export function whyNot(purpose: string): string {
   return packages.length === 0 ? '' : `missing Debian packages: ${packages.join(', ')}`;
 }
 
-/** Call it in a describe or at the top of a file whose tests need `purpose`. */
+/** Must be called in a describe or at the top of a file whose tests need `purpose`. */
 export function needs(purpose: string): void {
   const why = whyNot(purpose);
   beforeEach(({ skip }) => skip(why !== '', why));

@@ -1,13 +1,13 @@
 /**
- * Conditions for which tests of calls wait: an iteration of the event loop, a condition, or the error with
- * which a call ends.
+ * Waits for the conditions that tests of calls need: an iteration of the event loop, a condition, or the
+ * error with which a call ends.
  */
 import type { RpcError } from 'rdma-rpc';
 import { expect } from 'vitest';
 
 /**
- * This limit is shorter than the time limit of a test, whose error only says that the time is over. Take the
- * functions now, because tests fake the clock.
+ * This limit is shorter than the time limit of a test, whose error only says that the time is over. The
+ * functions are taken when this module is loaded, because tests fake the clock.
  */
 const waitMs = Number(process.env.RDMA_RPC_UNTIL_MS ?? 100_000);
 const now = performance.now.bind(performance);

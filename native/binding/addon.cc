@@ -1,5 +1,5 @@
-// Entry point of the addon. Runs once per JS thread. Its only state is the thread's budget for garbage
-// collections.
+// This file is the entry point of the addon. The file runs once per JS thread. The only state of the addon is
+// the thread's budget for garbage collections.
 #include <napi.h>
 
 #include <algorithm>

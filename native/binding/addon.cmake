@@ -1,5 +1,5 @@
-# The Node-API addon: native/binding around rdma_rpc_core. Included by CMakeLists.txt with RDMA_RPC_ADDON. The product is
-# rdma_rpc.node in RDMA_RPC_ADDON_OUTPUT.
+# Builds the Node-API addon from native/binding and rdma_rpc_core. CMakeLists.txt includes this file when
+# RDMA_RPC_ADDON is on. The product is rdma_rpc.node in RDMA_RPC_ADDON_OUTPUT.
 
 # The headers of node-addon-api and node-api-headers, which scripts/vendor.mjs copies there.
 set(napi_include "${CMAKE_SOURCE_DIR}/dist/vendor/include")

@@ -17,23 +17,23 @@ namespace ev = session::boundary::ev;
 namespace {
 
 /// Amount of external memory that is reported to V8 for a moment when calls wait for memory that only
-/// uncollected buffers hold. It exceeds V8's hard limit, so that V8 collects now.
+/// uncollected buffers hold. The amount exceeds V8's hard limit, so that V8 collects now.
 constexpr std::int64_t kCollectNowBytes = std::int64_t{1} << 33;
-/// Limit of the time for a TCP connection. It is shorter than a channel's limit for connecting
+/// Limit of the time for a TCP connection. The limit is shorter than a channel's limit for connecting
 /// (connectTimeoutMs), so that the channel's error names the cause.
 constexpr std::uint32_t kTcpConnectMs = 4'000;
 /// Time for which a peer of another user may delay this thread at the end of a session.
 constexpr std::uint32_t kOtherUserGraceUs = 1'000;
-/// A stepped simulation advances by this time when nothing else happens. It equals the time that the pump
-/// sleeps before it checks timeouts.
+/// A stepped simulation advances by this time when nothing else happens. This time equals the time that the
+/// pump sleeps before it checks timeouts.
 constexpr std::uint64_t kStepIdleNs = 5'000'000;
 constexpr int kClockPairs = 5;
 
 std::shared_ptr<fabric::Device> open_device(const EngineOptions& options,
                                             std::shared_ptr<fabric::SimWorld>& stepped, std::string* error) {
   if (options.fabric == "shm") return fabric::open_shm_device({}, error);
-  // Each session has a device of its own. Its peer may be any user, so this side never waits for a peer that
-  // stops in the middle of a copy.
+  // Each session has a device of its own. The peer of the session may be any user, so this side never waits
+  // for a peer that stops in the middle of a copy.
   if (options.fabric == "shm-fd")
     return fabric::open_shm_device({.revoke_grace_us = kOtherUserGraceUs, .by_descriptors = true}, error);
   if (options.fabric == "verbs") return fabric::open_verbs_device(options.verbs, error);
@@ -125,8 +125,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
-  // Also frees memory of buffers that a program has dropped, when the program has become idle or its messages
-  // have become small.
+  // This also frees the memory of buffers that a program has dropped before it became idle, or before its
+  // messages became small.
   engine->pump_->on_rest([engine] {
     const Napi::HandleScope scope(engine->env_);
     engine->blocks_->rest();

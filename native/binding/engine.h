@@ -1,6 +1,7 @@
-// Everything native behind one NativeContext object: the device, the context, the pump, and the buffers
-// through which JS sees their memory. The engine must outlive that object, because the event loop releases
-// the engine only one iteration after close(). It deletes itself. Used on the JS thread.
+// This is everything native behind one NativeContext object: the device, the context, the pump, and the
+// buffers through which JS sees their memory. The engine must outlive that object, because the event loop
+// releases the engine only one iteration after close(). The engine deletes itself. This code runs on the JS
+// thread.
 #pragma once
 
 #include <napi.h>
@@ -38,7 +39,7 @@ struct EngineOptions {
 
 class Engine {
  public:
-  /// Returns null, with the reason in `error`, when a part of it cannot be opened.
+  /// Returns null, with the reason in `error`, when a part of the engine cannot be opened.
   static Engine* open(Napi::Env env, const EngineOptions& options, std::string* error);
   /// Ends all sessions and detaches all shared buffers. No callback is called afterwards, and the engine
   /// deletes itself.
@@ -76,8 +77,8 @@ class Engine {
   Napi::Value receive_window(const session::Session& session, std::uint32_t receive_slot);
   Napi::Value int32_array(std::int32_t* words, std::size_t count);
   Napi::Value clock();
-  /// Words for the largest number of gather entries of a bulk submission. gather_entries_array() returns them
-  /// as an array for JS.
+  /// Returns the words for the largest number of gather entries of a bulk submission. gather_entries_array()
+  /// returns them as an array for JS.
   std::span<std::int32_t> gather_entries() { return gather_entries_; }
   Napi::Value gather_entries_array() { return int32_array(gather_entries_, std::size(gather_entries_)); }
   /// See boundary::kScratchBytes.

@@ -23,8 +23,8 @@ constexpr int kTries = 100;
 struct FileLock {
   std::string path;
   int fd = -1;
-  bool ours = false;  ///< created by this process, or left by another process of this library: it may be
-                      ///< removed
+  bool ours = false;  ///< this process has created the file, or another process of this library has left it:
+                      ///< it may be removed
 
   ~FileLock() {
     if (fd >= 0) ::close(fd);
@@ -59,8 +59,8 @@ int try_lock(FileLock& lock) {
   char mark[kMark.size()] = {};
   const ssize_t bytes = ::pread(lock.fd, mark, sizeof mark, 0);
   lock.ours = bytes == static_cast<ssize_t>(sizeof mark) && std::memcmp(mark, kMark.data(), sizeof mark) == 0;
-  // An empty file may come from a process that died early, or from another program. It is therefore locked,
-  // but never removed.
+  // An empty file may come from a process that died early, or from another program. The empty file is
+  // therefore locked, but never removed.
   return lock.ours || bytes == 0 ? 0 : EEXIST;
 }
 

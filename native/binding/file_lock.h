@@ -1,4 +1,4 @@
-// A lock on a file, held until it is released or the process ends in any way. Used by listeners
+// Locks a file until the lock is released or the process ends in any way. This file is used by listeners
 // (runtime/control/socket/unix-path.ts), on the JS thread.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace rdma_rpc::binding {
 /// another program has created the file.
 Napi::Value lock_file(const Napi::CallbackInfo& info);
 
-/// unlockFile(lock) releases the lock. It removes the file if this process has created it and it is still the
-/// file that was locked. The second call has no effect.
+/// unlockFile(lock) releases the lock. It also removes the file, if this process has created the file and the
+/// path still names that file. The second call has no effect.
 Napi::Value unlock_file(const Napi::CallbackInfo& info);
 
 }  // namespace rdma_rpc::binding

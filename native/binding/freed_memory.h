@@ -1,5 +1,5 @@
-// Sets how much freed memory malloc keeps for this process. Called by JS before it first copies values of
-// some KiB, on any thread.
+// Sets how much freed memory malloc keeps for this process. This code is called by JS before it first copies
+// values of some KiB, on any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ inline constexpr std::size_t kKeptBlockBytes = std::size_t{24} << 20;
 /// V8 frees the memory of many small values at a time. By default glibc returns free memory above 128 KiB at
 /// the end of its heap to the system, and the next values then need new pages. After a program has freed a
 /// large block, glibc keeps up to twice the size of that block as free memory (mallopt(3), "dynamic mmap
-/// threshold"). This function therefore allocates a large block and frees it without touching it. It does not
-/// change a threshold that the user has set.
+/// threshold"). This function therefore allocates a large block and frees it without touching it. The
+/// function does not change a threshold that the user has set.
 inline void keep_freed_memory() {
   void* volatile block = std::malloc(kKeptBlockBytes);
   std::free(block);

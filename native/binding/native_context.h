@@ -1,5 +1,5 @@
-// The object that runtime/native/native.ts declares as NativeContext. It only checks arguments and passes
-// them on. Used on the JS thread.
+// This is the object that runtime/native/native.ts declares as NativeContext. The object only checks
+// arguments and passes them on. This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

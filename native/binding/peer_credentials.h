@@ -1,5 +1,5 @@
-// Returns the process and user at the other end of a unix socket, as the kernel knows them. Called by a
-// server for each connection that it accepts, and by a client for each connection that it makes
+// Returns the process and user at the other end of a unix socket, as the kernel knows them. This code is
+// called by a server for each connection that it accepts, and by a client for each connection that it makes
 // (runtime/control/peer-identity.ts), on the JS thread.
 #pragma once
 

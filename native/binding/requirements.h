@@ -1,5 +1,5 @@
-// Checks whether the JS runtime supports the operations on external memory that this addon needs. Called
-// once, when the addon is loaded.
+// Checks whether the JS runtime supports the operations on external memory that this addon needs. This code
+// is called once, when the addon is loaded.
 #pragma once
 
 #include <napi.h>

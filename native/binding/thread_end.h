@@ -1,6 +1,6 @@
 // Tells a finalizer why it runs: either its value was collected, or the thread of the environment is ending.
 // When a thread ends, Node runs the finalizers of all its external memory, even of memory that another thread
-// has received. Called on the JS thread of the environment.
+// has received. This code is called on the JS thread of the environment.
 #pragma once
 
 #include <node_api.h>

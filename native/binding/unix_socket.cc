@@ -52,8 +52,8 @@ Napi::Value guard_listener(const Napi::CallbackInfo& info) {
   for (const int fd : descriptors()) {
     if (!listens_at(fd, name)) continue;
     if (!fabric::refuse_rights(fd)) return Napi::Boolean::New(info.Env(), false);
-    // A client that has connected before this call may already have sent descriptors, so it is closed. It is
-    // not a client of the service, because the path has not been published yet.
+    // A client that has connected before this call may already have sent descriptors, so it is closed. Such a
+    // client is not a client of the service, because the path has not been published yet.
     pollfd wait{fd, POLLIN, 0};
     while (::poll(&wait, 1, 0) == 1) {
       UniqueFd early(::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC));

@@ -1,5 +1,5 @@
-// Protects unix sockets of JS from descriptors sent by their peers (fabric/rights.h). Called on the JS thread
-// when sockets are opened, never for single calls.
+// Protects unix sockets of JS from descriptors sent by their peers (fabric/rights.h). This code is called on
+// the JS thread when sockets are opened, never for single calls.
 #pragma once
 
 #include <napi.h>

@@ -1,7 +1,8 @@
-// An open device and the objects that it creates: regions, completion queues and queue pairs. Their users may
-// make mistakes, so everything is checked. Each object keeps the objects that it needs alive: a region keeps
-// its memory, a queue pair its completion queue, a posted request its regions, and all of them keep the
-// device. They can therefore be released in any order. Used by the binding, on the JS thread.
+// This is an open device and the objects that it creates: regions, completion queues and queue pairs. The
+// users of these objects may make mistakes, so everything is checked. Each object keeps the objects that it
+// needs alive: a region keeps its memory, a queue pair keeps its completion queue, a posted request keeps its
+// regions, and all of them keep the device. The objects can therefore be released in any order. This file is
+// used by the binding, on the JS thread.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ class Device {
   const std::shared_ptr<fabric::Device>& on_device() const { return device_; }
 
   Refusal reg_mr(Memory memory, std::uint32_t access, std::shared_ptr<Region>* region);
-  /// Closes the region, so that later requests may not name it. It stays registered until the posted requests
-  /// that use it have completed.
+  /// Closes the region, so that later requests may not name it. The region stays registered until the posted
+  /// requests that use it have completed.
   void close(const Region& region) { resources_.regions->remove(region); }
   Refusal create_cq(std::uint32_t entries, std::shared_ptr<CompletionQueue>* cq);
   /// Creates a shared receive queue. The fabric has one such queue for each completion queue.

@@ -1,6 +1,7 @@
-// The requests of one queue that have been posted and not completed: the number that their user gave them,
-// and the objects that they keep alive (regions, address handles). The fabric knows a request by its sequence
-// number. Used by the queues of this folder, on the JS thread. Allocates nothing after construction.
+// These are the requests of one queue that have been posted and not completed: the number that their user
+// gave them, and the objects that they keep alive (regions, address handles). The fabric knows a request by
+// its sequence number. This file is used by the queues of this folder, on the JS thread. Allocates nothing
+// after construction.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ struct Request {
 /// An object that a request keeps alive until it has completed.
 using Kept = std::shared_ptr<const void>;
 
-/// The part of a queue that its completion queue uses.
+/// The interface of a queue that its completion queue uses.
 class Source {
  public:
   virtual ~Source() = default;

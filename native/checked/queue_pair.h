@@ -1,6 +1,6 @@
-// A queue pair that checks its requests before a device gets them: room, state, memory, rights and limits.
-// When one request of a batch is wrong, the whole batch is refused. Made by Device, used by the binding, on
-// the JS thread. The hot path allocates nothing after the first batches.
+// This is a queue pair that checks its requests before a device gets them: room, state, memory, rights and
+// limits. When one request of a batch is wrong, the whole batch is refused. Device makes these objects, and
+// the binding uses them, on the JS thread. The hot path allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>

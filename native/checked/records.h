@@ -1,8 +1,8 @@
-// The layout of work requests and completions as JS writes and reads them: rows of doubles in typed arrays. A
-// double holds every integer up to 2^53 exactly. Addresses of a process have at most 47 bits (or 56 when the
-// process asks for more; Device refuses to register such addresses). All other values have 32 bits.
-// runtime/native/verbs-device.ts has the same constants, and a test compares the two. Used by the queues of
-// this folder, on the JS thread.
+// This is the layout of work requests and completions as JS writes and reads them: rows of doubles in typed
+// arrays. A double holds every integer up to 2^53 exactly. Addresses of a process have at most 47 bits (or 56
+// when the process asks for more; Device refuses to register such addresses). All other values have 32 bits.
+// runtime/native/verbs-device.ts has the same constants, and a test compares the two. This file is used by
+// the queues of this folder, on the JS thread.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace rdma_rpc::checked {
 
-/// Columns of a work request of a send queue. Its scatter/gather entries follow these columns. A bind uses
-/// them as follows: `ah` is its window, `remote_addr` and the two columns of `compare` are its range, `rkey`
-/// is the lkey of its region, and `swap_low` is its rights.
+/// Columns of a work request of a send queue. The scatter/gather entries of the request follow these columns.
+/// A bind uses them as follows: `ah` is its window, `remote_addr` and the two columns of `compare` are its
+/// range, `rkey` is the lkey of its region, and `swap_low` is its rights.
 namespace send_record {
 inline constexpr std::size_t wr_id = 0, opcode = 1, flags = 2, sges = 3, remote_addr = 4, rkey = 5, imm = 6,
                              invalidate_rkey = 7, compare_high = 8, compare_low = 9, swap_high = 10,

@@ -1,5 +1,5 @@
-// The reason why a call of this layer was refused. The objects of this folder return it to the binding, which
-// throws it as an error in JS, on the JS thread.
+// A Refusal is the reason why a call of this layer was refused. The objects of this folder return it to the
+// binding, which throws it as an error in JS, on the JS thread.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Registered memory. A posted request keeps a reference to the region of each of its scatter/gather entries,
-// so a closed region stays registered until the last request that uses it has completed. Made by Device, used
-// by the queues; on the JS thread.
+// A Region is registered memory. A posted request keeps a reference to the region of each of its
+// scatter/gather entries, so a closed region stays registered until the last request that uses it has
+// completed. Device makes these objects, and the queues use them, on the JS thread.
 #pragma once
 
 #include <cstddef>

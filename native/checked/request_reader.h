@@ -1,6 +1,6 @@
 // Reads rows of JS into work requests, and checks them against the device's limits and the registered memory.
-// It reads one batch at a time; when one row is wrong, the whole batch must be refused. Owned by a queue, on
-// the JS thread. Allocates nothing after the first batches.
+// The reader reads one batch at a time; when one row is wrong, the whole batch must be refused. A queue owns
+// this object and uses it on the JS thread. Allocates nothing after the first batches.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ class RequestReader {
 
   /// Begins a batch of `count` requests.
   void begin(std::size_t count);
-  /// Reads one row. Its request gets the number `number` on the fabric.
+  /// Reads one row. The request of the row gets the number `number` on the fabric.
   Refusal send(std::span<const double> row, std::uint32_t index, std::uint64_t number);
   Refusal recv(std::span<const double> row, std::uint32_t index, std::uint64_t number);
 
-  /// The requests of the batch; after a refusal, this includes the wrong request.
+  /// Returns the requests of the batch. After a refusal, they include the wrong request.
   std::span<const fabric::SendWr> sends() const { return sends_; }
   std::span<const fabric::RecvWr> receives() const { return receives_; }
   /// Returns the objects that request `index` keeps alive. The caller may move them away.
@@ -45,7 +45,7 @@ class RequestReader {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);
   }
-  /// Called when the bind of request `index` has been posted.
+  /// This function is called when the bind of request `index` has been posted.
   void note_bind(std::size_t index) {
     for (const auto& [request, window, region] : binds_)
       if (request == index) window->bound_to(region);

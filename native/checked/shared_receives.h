@@ -1,6 +1,6 @@
-// A shared receive queue that checks its receives before a device gets them. Its receives complete in any
-// order, because several queue pairs use them, each in its own order. Made by Device, used by the binding; on
-// the JS thread.
+// This is a shared receive queue that checks its receives before a device gets them. The receives complete in
+// any order, because several queue pairs use them, each in its own order. Device makes these objects, and the
+// binding uses them, on the JS thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// The memory windows of a device by their numbers. A window gives rights to a part of a region, to one queue
-// pair, until it is invalidated. A posted bind keeps its window alive. A window keeps alive the regions to
-// which it may be bound. Made by Device, used by RC queue pairs, on the JS thread.
+// These are the memory windows of a device by their numbers. A window gives one queue pair rights to a part
+// of a region until the window is invalidated. A posted bind keeps its window alive. A window keeps alive the
+// regions to which it may be bound. Device makes this table, and RC queue pairs use it, on the JS thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Window {
   Window(std::shared_ptr<fabric::Device> device, std::unique_ptr<fabric::MemoryWindow> window)
       : device_(std::move(device)), window_(std::move(window)) {}
   fabric::MemoryWindow& on_device() const { return *window_; }
-  /// The key of the last bind that was posted; 0 before the first bind.
+  /// Returns the key of the last bind that was posted; 0 before the first bind.
   std::uint32_t rkey() const { return current_ == nullptr ? 0 : window_->rkey(); }
   /// Must be called when a bind is posted. A bind fails while the window is bound to another region, so that
   /// region is kept alive, too.

@@ -1,9 +1,9 @@
-// The passive side without a listening socket. Another part of this process accepts connections, perhaps on
-// another thread, and hands them off. The first bytes of each connection contain a token, which names the
-// queue pair that the connection asks for. One table of the process lists the acceptors of all devices. Used
-// by the fabrics that connect by sockets (tcp, and shm with passed descriptors), and by the binding for the
-// connections that JS accepts. An acceptor belongs to the thread of its device; hand_off() may be called on
-// any thread.
+// Accepts connections on the passive side without a listening socket. Another part of this process accepts
+// connections, perhaps on another thread, and hands them off. The first bytes of each connection contain a
+// token, which names the queue pair that the connection asks for. One table of the process lists the
+// acceptors of all devices. This file is used by the fabrics that connect by sockets (tcp, and shm with
+// passed descriptors), and by the binding for the connections that JS accepts. An acceptor belongs to the
+// thread of its device; hand_off() may be called on any thread.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The destinations of datagrams: address handles, GIDs, and the header in front of each received datagram.
-// Part of fabric.h, on the same thread.
+// These are the destinations of datagrams: address handles, GIDs, and the header in front of each received
+// datagram. This file is part of fabric.h and is used on the same thread.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct AhAttr {
   std::uint32_t flow_label = 0;
 };
 
-/// Created by Device::create_ah().
+/// Device::create_ah() creates these objects.
 class AddressHandle {
  public:
   virtual ~AddressHandle() = default;  ///< every datagram that names the handle must have completed

@@ -1,6 +1,6 @@
-// The capabilities of a device, and the reasons why it lacks others. Part of fabric.h. Filled in when a
-// device is opened. Users of a device look at its capabilities instead of the name of its fabric. These are
-// plain values, for any thread.
+// These are the capabilities of a device, and the reasons why it lacks others. This file is part of fabric.h.
+// The capabilities are filled in when a device is opened. Users of a device look at its capabilities instead
+// of the name of its fabric. The capabilities are plain values, which any thread may read.
 #pragma once
 
 #include <cstddef>
@@ -86,35 +86,37 @@ struct Capabilities {
   /// stays. QueuePair::revoke() and abandon_reads() work on such fabrics.
   bool reads_memory_late = false;
   /// Up to this size, it is cheaper to copy a request from application memory to memory of alloc_memory()
-  /// than to have the peer READ it in place. 0 when copying is never cheaper.
+  /// than to have the peer READ it in place. The value is 0 when copying is never cheaper.
   std::uint32_t copied_request_bytes = 0;
   /// Up to this size, it is cheaper to send a message as several SENDs, each copied twice, than to READ or
-  /// WRITE memory that is exposed for the message. 0 when SENDs are never cheaper, or when this has not been
-  /// measured.
+  /// WRITE memory that is exposed for the message. The value is 0 when SENDs are never cheaper, or when this
+  /// has not been measured.
   std::uint32_t segmented_bytes = 0;
   /// Limit of one WRITE, in bytes. On a network that loses packets, a longer WRITE fails too early.
   std::uint64_t max_write_bytes = UINT64_MAX;
   /// A READ of at most this many bytes must lie on one page of the peer's memory.
   std::uint32_t one_page_read_max = 0;
-  /// A key gives access to exactly the range that its window was bound to, on its own queue pair. When false,
-  /// four things differ. A key gives access to the whole region. A peer's SEND_WITH_INV can end the window of
-  /// another queue pair. The sender is not notified when its SEND_WITH_INV is refused. SEND_WITH_INV may
-  /// crash the kernel when the window is not bound. Such a device is suitable only for trusted peers.
+  /// A key gives access to exactly the range that its window was bound to, on its own queue pair. When this
+  /// value is false, four things differ. A key gives access to the whole region. A peer's SEND_WITH_INV can
+  /// end the window of another queue pair. The sender is not notified when its SEND_WITH_INV is refused.
+  /// SEND_WITH_INV may crash the kernel when the window is not bound. Such a device is suitable only for
+  /// trusted peers.
   bool exact_windows = true;
-  /// When false, a peer that knows the key of a region may READ the region, whatever rights the key has. Such
-  /// a device is suitable only for trusted peers.
+  /// When this value is false, a peer that knows the key of a region may READ the region, whatever rights the
+  /// key has. Such a device is suitable only for trusted peers.
   bool checks_read_rights = true;
-  /// An operation that the peer refuses ends at the sender with a status that reports the refusal. When
-  /// false, a SEND completes when the network has accepted it, and a refused access is flushed. Only the end
-  /// of the connection then shows that an operation was refused.
+  /// An operation that the peer refuses ends at the sender with a status that reports the refusal. When this
+  /// value is false, a SEND completes when the network has accepted it, and a refused access is flushed. Only
+  /// the end of the connection then shows that an operation was refused.
   bool names_refusals = true;
   /// A peer that once had a right to memory of alloc_memory() may write to that memory at any later time.
   bool peers_keep_access = false;
 
-  /// Why the device lacks a feature, for why_not(). A feature without an entry is refused by its name alone.
+  /// The reasons why the device lacks features, for why_not(). For a feature without an entry, why_not()
+  /// names only the feature.
   std::map<Feature, std::string> reasons = {};
   /// Facts for the owner of a device: features that its driver does not really have, and limits that all
-  /// processes share. Whole sentences, for display only.
+  /// processes share. The facts are whole sentences, for display only.
   std::vector<std::string> notes = {};
 
   bool has(Feature feature) const;

@@ -1,7 +1,7 @@
-// The completions of one queue, in memory of this process. Queue pairs write them, and poll() removes them.
-// The ring grows to the number of completions that its queue pairs can have outstanding (make_room), so it
-// never overflows; before the first queue pair it uses almost no memory. Used by the completion queues of tcp
-// and of the simulation, on their device's thread.
+// These are the completions of one queue, in memory of this process. Queue pairs write them, and poll()
+// removes them. The ring grows to the number of completions that its queue pairs can have outstanding
+// (make_room), so it never overflows; before the first queue pair it uses almost no memory. This file is used
+// by the completion queues of tcp and of the simulation, on their device's thread.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ template <typename Pair>
 class CompletionRing {
  public:
   std::uint64_t size() const { return tail_ - head_; }
-  /// Makes room for all requests that one more queue pair can have outstanding.
+  /// Makes room for the completions of all requests that one more queue pair can have outstanding.
   void make_room(std::uint32_t requests) {
     room_ += requests;
     if (room_ <= ring_.size()) return;

@@ -1,8 +1,8 @@
-// The connect message: the first message of a queue pair's connection, in both directions
-// (docs/wire/fabrics.md §9, §10). It names the queue pair that the sender wants to reach and the sender's own
-// queue pair. Its first bytes distinguish such a connection from a sideband connection to the same address.
-// Used by the fabrics that connect by sockets (tcp, and shm with passed descriptors), and by the acceptor.
-// Pure functions, for any thread.
+// This is the connect message: the first message of a queue pair's connection, in both directions
+// (docs/wire/fabrics.md §9, §10). The message names the queue pair that the sender wants to reach and the
+// sender's own queue pair. The first bytes of the message distinguish such a connection from a sideband
+// connection to the same address. This file is used by the fabrics that connect by sockets (tcp, and shm with
+// passed descriptors), and by the acceptor. The functions are pure, so any thread may call them.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kConnectMagic = 0x706d6452;  // "Rdmp"
 enum class ConnectKind : std::uint8_t {
   hello = 1,    ///< from the active side, to the queue pair `to`
   welcome = 2,  ///< from the passive side: the queue pairs are connected
-  /// From the passive side: this process has no such queue pair. Another server behind the same address may
+  /// from the passive side: this process has no such queue pair. Another server behind the same address may
   /// have such a queue pair.
   unknown = 3,
   refused = 4,  ///< from the passive side: that queue pair expects another peer, or is no longer connecting

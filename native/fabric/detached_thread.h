@@ -1,5 +1,5 @@
-// A thread that is never joined, for work that another party can delay without limit. Started by the fabrics
-// and the socket relay, on any thread.
+// This is a thread that is never joined, for work that another party can delay without limit. The fabrics and
+// the socket relay start such threads, on any thread.
 #pragma once
 
 #include <pthread.h>
@@ -16,8 +16,8 @@ namespace rdma_rpc::fabric {
 template <class Body>
 int start_detached(std::size_t stack_bytes, Body body) {
   auto given = std::make_unique<Body>(std::move(body));
-  // The process's signals must be handled by its other threads. They are blocked here, because a new thread
-  // inherits the signal mask of its creator.
+  // The process's signals must be handled by its other threads. The signals are blocked here, because a new
+  // thread inherits the signal mask of its creator.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);

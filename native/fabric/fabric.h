@@ -1,9 +1,9 @@
-// The RDMA operations that a session needs, with the names and behaviour that they have in libibverbs:
-// devices, memory regions, memory windows, queue pairs and completion queues. Shared receive queues are in
-// receive_queue.h. Each folder beside this file is one implementation ("a fabric"). Called on one thread per
-// Device, the thread that runs the context's event loop: by native/memory for registrations, and by
-// native/session for everything else. A fabric knows nothing of calls. A session looks at `Capabilities`
-// instead of the name of the fabric.
+// This file has the RDMA operations that a session needs, with the names and behaviour that they have in
+// libibverbs: devices, memory regions, memory windows, queue pairs and completion queues. Shared receive
+// queues are in receive_queue.h. Each folder beside this file is one implementation ("a fabric"). This code
+// is called on one thread per Device, the thread that runs the context's event loop: by native/memory for
+// registrations, and by native/session for everything else. A fabric knows nothing of calls. A session looks
+// at `Capabilities` instead of the name of the fabric.
 //
 // Every fabric keeps these rules (the suite in native/test/fabric checks them on each):
 //  - RC semantics: SENDs arrive complete, once and in order, each in the oldest posted receive of the peer. A
@@ -24,7 +24,7 @@
 //  - UC: a message that loses a packet is dropped whole; a part of a WRITE may have been written by then. A
 //    message that the peer refuses is also dropped, without an error. SENDs and WRITEs complete when they
 //    have been sent.
-//  - UD: each SEND is one datagram of at most max_datagram_bytes, to any queue pair. It may be lost,
+//  - UD: each SEND is one datagram of at most max_datagram_bytes, to any queue pair. A datagram may be lost,
 //    duplicated or reordered. A datagram with another Q_Key, or one that finds no posted receive, is dropped.
 #pragma once
 
@@ -57,10 +57,10 @@ class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;  ///< every queue pair that uses the queue must be destroyed first
   /// Moves up to out.size() completions to `out` and returns their number. Never blocks. Makes no system call
-  /// when idle, except on fabrics whose wire is a kernel socket (tcp).
+  /// when the queue is idle, except on fabrics whose wire is a kernel socket (tcp).
   virtual std::size_t poll(std::span<Wc> out) = 0;
   /// Asks that fd() becomes readable when the next completion arrives. Returns false when a completion is (or
-  /// may be) waiting already; the caller must then poll again before it sleeps. It works once, like
+  /// may be) waiting already; the caller must then poll again before it sleeps. Arming works once, like
   /// ibv_req_notify_cq: the caller arms again after each wake-up.
   virtual bool arm() = 0;
   /// Does the same as arm(), but fd() becomes readable only when a message arrives that its sender has marked
@@ -77,7 +77,7 @@ class CompletionQueue {
 
 struct QpOptions {
   QpType type = QpType::rc;
-  /// UD: only datagrams that contain this Q_Key are received. Its top bit must be 0.
+  /// UD: only datagrams that contain this Q_Key are received. The top bit of the Q_Key must be 0.
   std::uint32_t qkey = 0;
   std::uint32_t send_wr_max = 512;
   std::uint32_t recv_wr_max = 320;  ///< must be 0 with shared receives
@@ -85,12 +85,12 @@ struct QpOptions {
   /// pair is active, and the active side sends first.
   bool active = true;
   /// The user promises to poll the completion queue until it is empty, whatever happens. Posted requests may
-  /// therefore be delayed until those polls. When false, each request is executed as far as possible when it
-  /// is posted.
+  /// therefore be delayed until those polls. When this option is false, each request is executed as far as
+  /// possible when it is posted.
   bool polls_on = false;
-  /// The user moves the queue pair from state to state, where Capabilities::steps says that this works. It
-  /// begins in RESET. move_to() leads to INIT. connect() waits for the network and stops in RTR, where the
-  /// queue pair only receives. move_to() leads to RTS.
+  /// The user moves the queue pair from state to state, where Capabilities::steps says that this works. The
+  /// queue pair begins in RESET. move_to() leads to INIT. connect() waits for the network and stops in RTR,
+  /// where the queue pair only receives. move_to() leads to RTS.
   bool stepwise = false;
   /// The user copies what it receives. Therefore a short message may be delivered from a cache-hot buffer of
   /// this process instead of the buffer of its receive.
@@ -99,8 +99,8 @@ struct QpOptions {
   /// Therefore one completion may stand for many receives. When thousands of connections end at once, they
   /// have a million receives.
   bool flush_together = false;
-  /// Limits of gather entries and inline bytes of its requests; 0 for the limits of the device. A NIC has
-  /// room for them in each entry of its send queue, in memory of the kernel.
+  /// Limits of the gather entries and the inline bytes of one request; 0 stands for the limits of the device.
+  /// A NIC reserves room for them in each entry of its send queue, which is memory of the kernel.
   std::uint32_t max_sge = 0, max_inline = 0;
   class ReceiveQueue* shared_receives = nullptr;  ///< must belong to the same completion queue
   std::uint32_t tag = 0;
@@ -111,8 +111,8 @@ struct QpOptions {
 std::string why_no_queues(const QpOptions& options, const Capabilities& capabilities);
 
 /// Shared secrets by which the two sides recognise each other in the first message between their queue pairs.
-/// Used when the applications on both sides have agreed on a key. The secrets replace the tokens in the
-/// addresses.
+/// The secrets are used when the applications on both sides have agreed on a key. The secrets replace the
+/// tokens in the addresses.
 struct FirstWords {
   std::array<std::byte, 16> own{}, peer{};
 };
@@ -127,8 +127,8 @@ class QueuePair {
   std::uint32_t qp_num() const { return qp_num_; }
   virtual QpState state() const = 0;
 
-  /// Returns the address blob that the peer's connect() needs. It has at most 512 bytes and is valid from
-  /// creation on (in state INIT receives may already be posted).
+  /// Returns the address blob that the peer's connect() needs. The blob has at most 512 bytes and is valid as
+  /// soon as the queue pair exists. (In state INIT receives may already be posted.)
   virtual std::vector<std::byte> local_address() const = 0;
   /// Connects: INIT → RTR → RTS. Returns "", or the reason why this fabric cannot reach that peer. In the
   /// second case, the state is ERR. The blob consists of untrusted bytes. Both sides call connect(), in any
@@ -141,17 +141,17 @@ class QueuePair {
   /// peer that sends `peer`. Has no effect on fabrics whose connection setup exchanges no message.
   virtual void set_first_words(const FirstWords& words) { static_cast<void>(words); }
   /// Returns the reason why the queue pair moved to ERR, when the cause was the peer, the device, or a failed
-  /// connection attempt. The text is set when the first flushed request is polled. It is empty when the user
-  /// caused the move, or a request with an error completion.
+  /// connection attempt. The text is set when the first flushed request is polled. The text is empty when the
+  /// user caused the move, or a request with an error completion.
   virtual std::string error() const { return {}; }
 
-  /// Posts in order, with one doorbell for all. Returns how many requests were accepted. These are fewer than
-  /// given when the send queue is full (the caller must poll, and then post the rest), or when a request is
-  /// malformed (this request completes with an error).
+  /// Posts in order, with one doorbell for all. Returns how many requests were accepted. The number is lower
+  /// than the given one when the send queue is full (the caller must poll, and then post the rest), or when a
+  /// request is malformed (this request completes with an error).
   virtual std::size_t post_send(std::span<const SendWr> requests) = 0;
   virtual std::size_t post_recv(std::span<const RecvWr> requests) = 0;
   /// Announces that requests will be posted soon, so that the memory that posting accesses can be prefetched.
-  /// Optional.
+  /// Callers may omit this call.
   virtual void expect_posts() const {}
   /// Maps the memory that is needed to READ or WRITE that remote memory. Returns "" on success, or when the
   /// request itself will report a failure. Otherwise returns why the memory cannot be reached now; the queue
@@ -161,8 +161,8 @@ class QueuePair {
     return {};
   }
   /// Returns the number of bytes of posted WRITEs that have not been sent yet, so that a SEND that is posted
-  /// now would wait behind them. A device cannot know this number. It returns the maximum, which includes all
-  /// WRITEs that have not completed.
+  /// now would wait behind them. A device cannot know this number. A device returns the maximum, which
+  /// includes all WRITEs that have not completed.
   virtual std::uint64_t unsent_write_bytes() const { return UINT64_MAX; }
   /// Returns the total number of bytes that READs have fetched, including READs in progress. A device reports
   /// a READ only by its completion, so it returns 0.
@@ -206,8 +206,8 @@ class QueuePair {
   ///  - any → RESET → INIT: drops both queues without completions. The queue pair can then connect() again.
   ///  - RESET → INIT and RTR → RTS: the steps of QpOptions::stepwise.
   virtual std::string move_to(QpState state);
-  /// UD: begins or ends to receive the datagrams to that multicast group. Return "", or why the group cannot
-  /// be joined or left.
+  /// UD: These functions begin or end to receive the datagrams to that multicast group. They return "", or
+  /// why the group cannot be joined or left.
   virtual std::string attach_multicast(const Gid& group);
   virtual std::string detach_multicast(const Gid& group);
   /// Moves to ERR and flushes outstanding work. The rule about dead keys at the top of this file applies.
@@ -256,7 +256,7 @@ class Device {
   /// belongs to a file). In this case it would not help to free other regions.
   bool refused_for_the_memory() const { return refused_for_the_memory_; }
   /// Registers in two steps (Registration). Returns null when reg_mr() is too fast to need a second thread,
-  /// or would refuse.
+  /// or when reg_mr() would refuse.
   virtual std::unique_ptr<Registration> begin_reg_mr(void*, std::size_t, std::uint32_t) { return nullptr; }
   /// Registers device memory (of a GPU, for example) that another driver has exported as `fd`; the peer's
   /// addresses for it begin at `iova`. Devices without Capabilities::dmabuf refuse, with the reason.
@@ -287,9 +287,9 @@ class Device {
   /// are lost.
   std::size_t poll_events(std::span<AsyncEvent> out);
   virtual DeviceCounters counters() const = 0;
-  /// Returns true after the device has been removed from the machine. It then creates nothing new, its queue
-  /// pairs go to ERR, and the system waits until it is closed. The removal is noticed when a completion queue
-  /// wakes up, or after some polls.
+  /// Returns true after the device has been removed from the machine. The device then creates nothing new,
+  /// its queue pairs go to ERR, and the system waits until it is closed. The removal is noticed when a
+  /// completion queue wakes up, or after some polls.
   bool is_gone() const { return gone_; }
   /// Returns the reason why the last alloc_memory() or create_cq() returned null: the cause, its limit and
   /// the remedy.

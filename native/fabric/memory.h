@@ -1,5 +1,5 @@
-// Memory that a device can reach, named as in libibverbs: host memory, regions, windows. Part of fabric.h, on
-// the same thread.
+// This is memory that a device can reach, named as in libibverbs: host memory, regions, windows. This file is
+// part of fabric.h and is used on the same thread.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class HostMemory {
   std::byte* data() const { return pages_.get(); }
   std::size_t size() const { return size_; }
   /// Keeps the pages mapped as long as the result lives, even after the memory object or its device is
-  /// destroyed. It is for users that still have an address in the memory. The content of the pages is
+  /// destroyed. This is for users that still have an address in the memory. The content of the pages is
   /// undefined from then on.
   std::shared_ptr<const void> keep_mapped() const { return pages_; }
 

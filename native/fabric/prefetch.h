@@ -1,6 +1,7 @@
-// Cache prefetching. A call on one of a thousand sessions finds none of the session's memory in the cache,
-// and waits for one cache line after another. When the lines of a batch of calls are requested in advance,
-// they arrive at the same time. The same holds for lines of messages that another process has written.
+// Prefetches cache lines. A call on one of a thousand sessions finds none of the session's memory in the
+// cache, and waits for one cache line after another. When the lines of a batch of calls are requested in
+// advance, they arrive at the same time. The same holds for lines of messages that another process has
+// written.
 #pragma once
 
 #include <cstddef>

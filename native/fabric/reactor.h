@@ -1,7 +1,7 @@
 // Waits for the sockets of a device that do not belong to a connected queue pair, because they are not
-// connected yet or no longer connected. It also watches the time limits of these sockets. Every completion
-// queue of the device watches the reactor's one epoll descriptor. Used by the fabrics that connect by sockets
-// (tcp, and shm with passed descriptors), on the device's thread.
+// connected yet or no longer connected. The reactor also watches the time limits of these sockets. Every
+// completion queue of the device watches the reactor's one epoll descriptor. This file is used by the fabrics
+// that connect by sockets (tcp, and shm with passed descriptors), on the device's thread.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ class Reactor {
   bool open();
   int fd() const { return epoll_.get(); }
 
-  /// `events` has the meaning that it has for epoll, level-triggered. These return false when the system
-  /// refuses.
+  /// `events` has the meaning that it has for epoll, level-triggered. These functions return false when the
+  /// system refuses.
   bool add(EventHandler& handler, int fd, std::uint32_t events);
   bool change(EventHandler& handler, int fd, std::uint32_t events);
   /// Must be called before the descriptor is closed or given away. Cancels the handler's time limit, too.

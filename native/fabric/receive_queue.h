@@ -1,9 +1,9 @@
-// A shared receive queue: receives that several queue pairs share. The number of receives depends on the
-// total number of messages that can arrive at once. It does not grow with the number of connections times the
-// messages of each. Available where Capabilities::max_srq_wr is not 0. Created by a Device, used by
-// native/session, on the device's thread.
+// This is a shared receive queue: receives that several queue pairs share. The number of receives depends on
+// the total number of messages that can arrive at once. This number does not grow with the number of
+// connections times the messages of each. Shared receive queues are available where Capabilities::max_srq_wr
+// is not 0. A Device creates them and native/session uses them, on the device's thread.
 //
-// These rules apply in addition to those of fabric.h (the suite checks them):
+// The following rules apply in addition to those of fabric.h (the suite checks them):
 //  - A message uses the oldest receive, on whichever queue pair the message arrives. The completion has the
 //    number and the tag of that queue pair (QpOptions::tag). Messages on different queue pairs complete in
 //    any order.
@@ -13,8 +13,8 @@
 //    placed completes, with an error. Every receive that the queue pair has taken is polled before the flush
 //    of a send posted in ERR. A user that waits for that flush before it destroys the queue pair therefore
 //    loses no receive.
-//  - A queue pair in ERR may have no posted request that could be flushed. It therefore has one completion
-//    that belongs to no receive (kNoReceive), before those flushes.
+//  - A queue pair in ERR may have no posted request that could be flushed. Such a queue pair therefore has
+//    one completion that belongs to no receive (kNoReceive), before those flushes.
 #pragma once
 
 #include "fabric/fabric.h"
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kNoReceive = ~std::uint64_t{0};
 
 class ReceiveQueue {
  public:
-  /// Every queue pair that uses the queue must have been destroyed. Posted receives get no completions.
+  /// Every queue pair that uses the queue must have been destroyed. Posted receives then get no completions.
   virtual ~ReceiveQueue() = default;
   ReceiveQueue(const ReceiveQueue&) = delete;
   ReceiveQueue& operator=(const ReceiveQueue&) = delete;
@@ -40,7 +40,7 @@ class ReceiveQueue {
   /// Asks for one AsyncEvent srq_limit_reached as soon as fewer than `receives` are posted (ibv_modify_srq
   /// with IBV_SRQ_LIMIT); 0 cancels this. Returns "", or why the device has no such limit.
   virtual std::string arm_limit(std::uint32_t receives);
-  /// Number of receives that may be posted at once.
+  /// Returns the number of receives that may be posted at once.
   std::uint32_t capacity() const { return capacity_; }
 
  protected:

@@ -38,10 +38,9 @@ struct Connection {
   // Only the relay's thread uses these members.
   Bytes inward, outward;
   bool lost = false;
-  std::uint32_t far_mask = EPOLLIN,
-                /// The mask is 0 while the socket is not watched. (Its hang-up would be reported again and
-      /// again.)
-      near_mask = EPOLLIN;
+  // A mask is 0 while its socket is not watched. (Otherwise the hang-up of the socket would be reported again
+  // and again.)
+  std::uint32_t far_mask = EPOLLIN, near_mask = EPOLLIN;
 };
 
 struct Relay {

@@ -1,8 +1,8 @@
-// A relay for unix connections of unauthenticated peers on kernels that cannot refuse descriptors (before
-// Linux 6.16, see rights.h). One thread of the process reads from those connections and passes only the bytes
-// on, through socket pairs. A connection that sends a descriptor is closed. Used by the binding for the
-// sideband connections of unix addresses, and by the acceptor, which needs the connection itself. For any
-// thread.
+// This is a relay for unix connections of unauthenticated peers on kernels that cannot refuse descriptors
+// (before Linux 6.16, see rights.h). One thread of the process reads from those connections and passes only
+// the bytes on, through socket pairs. A connection that sends a descriptor is closed. This file is used by
+// the binding for the sideband connections of unix addresses, and by the acceptor, which needs the connection
+// itself. Any thread may call these functions.
 #pragma once
 
 #include <string>

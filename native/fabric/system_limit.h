@@ -1,5 +1,5 @@
-// Explains a refusal by the system: the cause, the limit behind it and what to do. Called when a system call
-// of a fabric has failed, on the device's thread.
+// Explains a refusal by the system: the cause, the limit behind it and what to do. This code is called when a
+// system call of a fabric has failed, on the device's thread.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
-// Tells whether all completions that were in a queue at a given time have been polled. It is for devices that
-// do not report what is left in the queue. A queue holds at most as many completions as it has entries, and
-// they are polled in order. Everything that was in the queue at that time has been polled in two cases: when
-// the queue has been empty after that, or when as many completions as the queue has entries have been polled
-// after that. Owned by the completion queues of devices. Queue pairs ask it, on the device's thread.
+// Tells whether all completions that were in a queue at a given time have been polled. This class is for
+// devices that do not report what is left in the queue. A queue holds at most as many completions as it has
+// entries, and they are polled in order. Everything that was in the queue at that time has been polled in two
+// cases: when the queue has been empty after that, or when as many completions as the queue has entries have
+// been polled after that. The completion queues of devices own these objects. Queue pairs query them on the
+// device's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A file descriptor that closes itself. Used by the fabrics that have sockets or shared memory, on the thread
-// of its owner.
+// This is a file descriptor that closes itself. This file is used by the fabrics that have sockets or shared
+// memory, on the thread of its owner.
 #pragma once
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// Details about the RDMA devices of a machine for people, beyond the data that sessions need: all attributes
-// (`rdma-rpc devices -v`), and the events that devices report (`rdma-rpc events`). Loaded from the plug-in
-// like verbs_loader.h. Called on the JS thread.
+// These are details about the RDMA devices of a machine for people, beyond the data that sessions need: all
+// attributes (`rdma-rpc devices -v`), and the events that devices report (`rdma-rpc events`). The code behind
+// this file is loaded from the plug-in, as for verbs_loader.h. This code is called on the JS thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct VerbsAttribute {
 struct VerbsPortDetails {
   std::uint32_t number = 0;
   std::vector<VerbsAttribute> attributes;
-  /// The partitions of its table, without empty entries: index and P_Key, as in "0x8001".
+  /// The partitions in the port's table, without empty entries. Each has an index and a P_Key, as in
+  /// "0x8001".
   std::vector<VerbsAttribute> pkeys;
 };
 struct VerbsDetails {

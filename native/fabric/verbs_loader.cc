@@ -9,9 +9,9 @@
 namespace rdma_rpc::fabric {
 namespace {
 
-/// Returns the path of the plug-in. It is in the folder that is named when the program for `rdma-rpc perf`
-/// and the plug-in are in different packages (cli/perf/program.ts). Otherwise it is beside the binary that
-/// contains this code.
+/// Returns the path of the plug-in. The plug-in is in the folder that is named when the program for `rdma-rpc
+/// perf` and the plug-in are in different packages (cli/perf/program.ts). Otherwise it is beside the binary
+/// that contains this code.
 std::string plugin_path() {
   const char* folder = std::getenv("RDMA_RPC_PLUGINS");
   if (folder != nullptr && *folder != '\0') return std::string(folder) + "/" + kVerbsPlugin;
@@ -31,7 +31,7 @@ void* verbs_plugin_entry(const std::string& path, const char* name, std::string*
              " (it is built where libibverbs-dev and librdmacm-dev are installed)";
     return nullptr;
   }
-  // Never closed, because libibverbs and its drivers cannot be unloaded safely.
+  // The plug-in is never closed, because libibverbs and its drivers cannot be unloaded safely.
   void* plugin = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) {
     *error = std::string("verbs is off: ") + ::dlerror() +

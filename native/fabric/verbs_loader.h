@@ -1,5 +1,5 @@
 // Loads the support for real RDMA devices from a plug-in, if the plug-in is installed, so that the addon
-// loads everywhere. Called when a context is opened, on its thread.
+// loads everywhere. This code is called when a context is opened, on the thread of that context.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,19 @@ struct VerbsOptions {
                           ///< device
   std::uint8_t port = 0;  ///< 0 chooses the port that has `address`, or the first active one
   int gid_index = -1;     ///< -1 prefers RoCE v2 on IPv4, then RoCE v2 on IPv6, then RoCE v1; 0 on InfiniBand
-  /// IP address without port on which this side serves or from which it dials. A hint that is ignored when no
-  /// device has the address.
+  /// IP address, without a port, at which this side serves or from which it connects. The address is a hint,
+  /// which is ignored when no device has it.
   std::string address;
   VerbsConnect connect = VerbsConnect::automatic;
-  /// QueuePair::connect() also takes the address of a listener of another program (decode_listener()). Never
-  /// used for sessions, because such a peer does not prove its identity.
+  /// QueuePair::connect() also takes the address of a listener of another program (decode_listener()).
+  /// Sessions never use this option, because such a peer does not prove its identity.
   bool other_listeners = false;
   /// Time limit of one rdma_cm connection attempt, in addition to the kernel's own limits.
   std::uint32_t connect_timeout_ms = 4000;
-  /// An unacknowledged packet is sent again after 4.096 us * 2^this: 16 is 268 ms. Range 1 to 31.
+  /// An unacknowledged packet is sent again after 4.096 us * 2^this; 16 means 268 ms. The range is 1 to 31.
   std::uint8_t ack_timeout = 16;
   /// Number of resends before retry_exc_err. With 6 and an ack_timeout of 16, a network may lose all packets
-  /// for 1.88 s. Range 0 to 7; soft-RoCE treats 7 as unlimited.
+  /// for 1.88 s. The range is 0 to 7; soft-RoCE treats 7 as unlimited.
   std::uint8_t retry_count = 6;
   /// Number of retries when the peer is not ready to receive; 7 is unlimited. -1 chooses 7 when the peer
   /// registers memory on demand. Otherwise it chooses 0, because a SEND that finds no receive is then an
@@ -44,8 +44,8 @@ struct VerbsOptions {
   /// Memory may be registered on demand. Peers are notified of this option, because a page fault can make
   /// them retry (rnr_retry).
   bool on_demand = false;
-  /// For sent packets. -1 uses the value of rdma_cm, or 0 without rdma_cm. `tos` is for rdma_cm and iWARP; on
-  /// RoCE it is also the default of the traffic class.
+  /// These values are for sent packets. -1 uses the value of rdma_cm, or 0 without rdma_cm. `tos` is for
+  /// rdma_cm and iWARP; on RoCE it is also the default of the traffic class.
   int traffic_class = -1, service_level = -1, tos = -1;
   /// Time that a peer must wait after its SEND found no receive here, as an IBTA code: 12 is 0.64 ms, 0 would
   /// be 655 ms.
@@ -54,8 +54,9 @@ struct VerbsOptions {
   /// P_Keys. rdma_cm finds the partition itself.
   std::uint16_t pkey_index = 0;
   /// The device may write to memory in any order until it reports a completion (IBV_ACCESS_RELAXED_ORDERING).
-  /// On some hosts that doubles the bandwidth. Only for users that read memory after a completion, and never
-  /// poll the memory itself. Sessions do poll it; see docs/internals/drivers.md.
+  /// On some hosts that doubles the bandwidth. The option is only for users that read memory after a
+  /// completion, and never poll the memory itself. Sessions do poll the memory; see
+  /// docs/internals/drivers.md.
   bool relaxed_ordering = false;
 };
 
@@ -101,8 +102,8 @@ struct VerbsSearch {
 /// the reason why it cannot be used.
 VerbsReport list_verbs_devices(const VerbsSearch& search);
 
-/// Returns an entry point of the plug-in at that path, or null with the reason in `error`. For the functions
-/// of this file and their test.
+/// Returns an entry point of the plug-in at that path, or null with the reason in `error`. This function is
+/// for the functions of this file and their test.
 void* verbs_plugin_entry(const std::string& path, const char* name, std::string* error);
 /// Returns an entry point of the plug-in beside this binary, for other layers that have code in it
 /// (native/perf/bare).

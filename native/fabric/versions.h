@@ -1,8 +1,9 @@
-// The version of each fabric, for the data that two queue pairs exchange below the frames of their sessions.
-// Both sides compare these numbers before they connect (FabricOffer in runtime/control/frames.ts), and each
-// address blob and connect message carries its own. A version is increased when an older peer would misread
-// data of a newer peer. docs/deploy/upgrading.md describes the consequences for users. runtime/fabrics.ts has
-// the same numbers, and a test compares them. Constants, for any thread.
+// This is the version of each fabric, for the data that two queue pairs exchange below the frames of their
+// sessions. Both sides compare these numbers before they connect (FabricOffer in runtime/control/frames.ts),
+// and each address blob and connect message carries its own. A version is increased when an older peer would
+// misread data of a newer peer. docs/deploy/upgrading.md describes the consequences for users.
+// runtime/fabrics.ts has the same numbers, and a test compares them. This file contains only constants, which
+// any thread may read.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Work requests, which are posted to a queue pair, and their completions. They have the names of libibverbs.
-// Part of fabric.h, on the same thread.
+// These are work requests, which are posted to a queue pair, and their completions. All names are those of
+// libibverbs. This file is part of fabric.h and is used on the same thread.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ enum class Opcode : std::uint8_t {
   rdma_write,
   rdma_write_with_imm,  ///< only if Capabilities::immediate
   rdma_read,
-  /// Only if Capabilities::atomics. Writes SendWr::atomic.swap to the 8 bytes at remote_addr if they are
+  /// Requires Capabilities::atomics. Writes SendWr::atomic.swap to the 8 bytes at remote_addr if they are
   /// equal to SendWr::atomic.compare_add. The request has a single entry of 8 bytes, which receives the
   /// previous value, as for atomic_fetch_and_add.
   atomic_cmp_and_swp,
@@ -107,7 +107,7 @@ struct Wc {
   bool has_grh = false;  ///< UD recv: the first kGrhBytes of the receive contain a header
   std::uint32_t qp_num = 0;
   std::uint32_t tag = 0;  ///< QpOptions::tag, for a completion of a shared receive
-  /// Number of bytes received, read or written. For the recv of a datagram this includes kGrhBytes.
+  /// Number of bytes received, read or written. For the recv of a datagram, the number includes kGrhBytes.
   std::uint32_t bytes = 0;
   std::uint32_t imm = 0;
   std::uint32_t src_qp = 0;            ///< UD recv: the sender's queue pair
@@ -116,17 +116,18 @@ struct Wc {
   /// meaningless. The queue pair stays usable. Only software fabrics can report this; on a device, registered
   /// memory is pinned and cannot disappear.
   bool memory_gone = false;
-  /// UD recv on InfiniBand: the sender's port and the service level, for an answer. 0 on other networks.
+  /// For a UD recv on InfiniBand, the sender's port and the service level, for an answer. The values are 0 on
+  /// other networks.
   std::uint8_t service_level = 0;
   std::uint16_t slid = 0;
-  /// recv with QpOptions::short_apart: the position of the message until the next poll(). Null when the
-  /// message lies in the buffer of its receive.
+  /// For a recv with QpOptions::short_apart, the position of the message until the next poll(). The pointer
+  /// is null when the message lies in the buffer of its receive.
   const std::byte* apart = nullptr;
-  /// recv that was flushed, with QpOptions::flush_together: the number of receives for which this completion
-  /// stands. wr_id is that of the oldest of them.
+  /// For a flushed recv with QpOptions::flush_together, the number of receives for which this completion
+  /// stands. wr_id is that of the oldest receive.
   std::uint32_t receives = 1;
-  /// For a failed request: the device's own error code, ibv_wc::vendor_err. The vendor's documents explain
-  /// its value. 0 when the device has no such code, as on every software fabric.
+  /// For a failed request, the device's own error code, ibv_wc::vendor_err. The vendor's documents explain
+  /// its value. The value is 0 when the device has no such code, as on every software fabric.
   std::uint32_t vendor_err = 0;
 };
 

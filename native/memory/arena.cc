@@ -1,5 +1,6 @@
-// Size classes, chunks and free lists of the arena. Only grow() and the functions that it calls allocate
-// memory or make system calls; alloc() of a free block, retain(), release(), at() and find() do not.
+// This file has the size classes, chunks and free lists of the arena. Only grow() and the functions that it
+// calls allocate memory or make system calls; alloc() of a free block, retain(), release(), at() and find()
+// do not.
 #include "memory/arena.h"
 
 #include <algorithm>
@@ -117,8 +118,8 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
       return held(Use::ahead) + held(Use::fetch) + bytes > most;
     case Use::part:
     case Use::response: {
-      // If this block alone exceeds the limit, waiting would not help, because releasing the owner's other
-      // blocks could not make enough room.
+      // If this block alone exceeds the limit, waiting would not help: even without the owner's other blocks,
+      // the limit leaves too little room.
       const std::size_t out = held(Use::part) + held(Use::response);
       return out != 0 && out + bytes > most;
     }
@@ -129,8 +130,8 @@ bool Arena::beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const {
 
 /// Even an owner above its share may have one block for each use. Otherwise a step of its calls could wait
 /// for ever for memory that only later steps release. If an owner has no other block for a use, its block for
-/// that use may also come from the reserve, because the blocks of earlier steps are released when this block
-/// exists. A message so large that no reserve would be left waits until it fits.
+/// that use may also come from the reserve. This is possible because the blocks of earlier steps are released
+/// when this block exists. A message so large that no reserve would be left waits until it fits.
 bool Arena::beyond_share(std::size_t bytes, Use use, OwnerId owner) const {
   if (beyond_own_limit(bytes, use, owner)) return true;
   if (owner == kNobody || owners_present_ < 2) return false;

@@ -1,8 +1,8 @@
-// The registered arena: memory that the fabric can access, divided into blocks. The fabric places bulk
-// payloads in it (those that a server READs, and the responses in a client's reply buffers), and applications
-// allocate from it. Blocks are reused while cache-hot (last freed, first allocated), because fresh pages cost
-// more than the copy into them. Called by the session and, for leases, by the binding, on the context's
-// thread only.
+// This is the registered arena: memory that the fabric can access, divided into blocks. The fabric places
+// bulk payloads in the arena (those that a server READs, and the responses in a client's reply buffers), and
+// applications allocate blocks from it. The block that was freed last is allocated first, while it is still
+// in the CPU cache, because fresh pages cost more than the copy into them. This code is called by the session
+// and, for leases, by the binding, on the context's thread only.
 //
 // Small classes (4 KiB to 1 MiB) are carved from shared chunks that stay allocated. A larger block has its
 // own chunk, which is returned to the system when another class needs the budget. A block number is stable
@@ -82,7 +82,7 @@ struct ArenaCounters {
   std::uint64_t blocks_leased = 0;
   std::uint64_t releases = 0;  ///< number of last references released, for blocks that had been used
   std::uint64_t allocs = 0, reused = 0, refused = 0, trimmed_chunks = 0;
-  /// Part of `refused`: requests for memory reserved for peers (Use::fetch, Use::response).
+  /// The part of `refused` that asked for memory reserved for peers (Use::fetch, Use::response).
   std::uint64_t refused_for_peers = 0;
   std::uint64_t stale =
       0;  ///< retain or release of a block without a reference: a bug of the caller, but harmless
@@ -106,7 +106,8 @@ class Arena {
   /// requests that the owner reads and, separately, the bytes of the responses that it sends; 0 for no limit.
   /// A single response may be larger than the limit.
   OwnerId add_owner(std::size_t own_max = 0);
-  /// Removes an owner that will not allocate again. Its blocks stay charged to it until they are released.
+  /// Removes an owner that will not allocate again. The blocks of the owner stay charged to it until they are
+  /// released.
   void remove_owner(OwnerId owner);
   /// Returns true when this owner's share does not allow a block of that size. Other owners may still get
   /// one.
@@ -121,8 +122,8 @@ class Arena {
   /// Drops a reference; the last one frees the block for reuse. A call with an invalid number is only
   /// counted.
   void release(BlockId id);
-  /// Releases a block that was never used. It does not count in ArenaCounters::releases, because the memory
-  /// was already available to waiting callers.
+  /// Releases a block that was never used. Such a release does not count in ArenaCounters::releases, because
+  /// the memory was already available to waiting callers.
   void release_unused(BlockId id);
   /// Returns the block while live(id), otherwise an empty block. The reference stays valid until the block's
   /// chunk is retired.
@@ -156,8 +157,8 @@ class Arena {
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
   ArenaCounters counters() const;
 
-  /// Called before the device is destroyed with everything registered on it. Leased blocks keep their memory
-  /// until they are released. From then on alloc() returns kNoBlock.
+  /// This function is called before the device is destroyed with everything registered on it. Leased blocks
+  /// keep their memory until they are released. From then on alloc() returns kNoBlock.
   void leave_device();
 
  private:

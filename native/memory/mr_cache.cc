@@ -1,4 +1,4 @@
-// The registration cache: a hash map into two lists. One list has the entries in use, and the other has the
+// The registration cache is a hash map into two lists. One list has the entries in use, and the other has the
 // idle entries in the order of their last use. A hit allocates nothing.
 #include "memory/mr_cache.h"
 

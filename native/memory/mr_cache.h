@@ -1,7 +1,8 @@
-// The registration cache: memory regions of application buffers, kept between calls. The key is the identity
-// of an ArrayBuffer (a number that the binding assigns) instead of its address. V8 reuses addresses after a
-// collection. An address-keyed cache would also need hooks in malloc, which crash programs or corrupt their
-// data. Called by the session (acquire, unpin) and the binding (expire), on the context's thread only.
+// The registration cache keeps the memory regions of application buffers between calls. The key is the
+// identity of an ArrayBuffer (a number that the binding assigns) instead of its address. V8 reuses addresses
+// after a collection. An address-keyed cache would also need hooks in malloc, which crash programs or corrupt
+// their data. This code is called by the session (acquire, unpin) and the binding (expire), on the context's
+// thread only.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ struct MrCacheOptions {
   std::uint32_t remote_access = 0;         ///< rights of the peer when the device has no windows; 0 for none
   bool on_demand = false;                  ///< pages are loaded when accessed, where the device can do that
   /// Buffers of at least this size are registered in the background, if set_background() was called.
-  /// Computed: the kernel needs a quarter of a millisecond or more to pin their 1,024 pages.
+  /// By calculation, the kernel needs a quarter of a millisecond or more to pin their 1,024 pages.
   std::size_t background_bytes = std::size_t{4} << 20;
 };
 
@@ -49,9 +50,9 @@ class MrCache {
   /// later finish() on this thread. If it returns false, the buffer is registered on this thread.
   using Start = std::function<bool(std::uint64_t key, std::shared_ptr<fabric::Registration>)>;
   void set_background(Start start) { start_ = std::move(start); }
-  /// Returns true while the buffer is being registered in the background, and starts the registration if
-  /// necessary. The caller asks again when finished() has grown. Returns false when acquire() is fast, or
-  /// when background registration has been tried.
+  /// Starts the background registration of the buffer if necessary, and returns true while it is in progress.
+  /// The caller asks again when finished() has grown. Returns false when acquire() is fast, or when
+  /// background registration has been tried.
   bool awaits(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
               std::shared_ptr<const fabric::Presence> presence);
   void finish(std::uint64_t key, const fabric::Registration& registration, std::uint64_t now_ns);
@@ -62,8 +63,8 @@ class MrCache {
   /// Evicts entries that have been idle for too long. Must be called about once a second.
   void expire(std::uint64_t now_ns);
   /// Sets a function that is called after an entry has been evicted or has expired; the owner then no longer
-  /// has to keep that buffer alive. It is not called when an entry is replaced under its key, and not by the
-  /// destructor.
+  /// has to keep that buffer alive. The function is not called when an entry is replaced under its key, and
+  /// the destructor does not call it.
   void on_evict(std::function<void(std::uint64_t)> callback) { on_evict_ = std::move(callback); }
   MrCacheCounters counters() const;
   /// Drops all entries, including pinned ones, which must no longer be in use. on_evict() is called for each.

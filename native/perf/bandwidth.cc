@@ -1,4 +1,4 @@
-// Bandwidth tests. The number of messages in flight is the depth, as in perftest's *_bw. See pair.h.
+// Runs bandwidth tests. The number of messages in flight is the depth, as in perftest's *_bw. See pair.h.
 #include <algorithm>
 #include <atomic>
 #include <cstring>

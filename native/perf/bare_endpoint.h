@@ -1,6 +1,6 @@
-// An endpoint on libibverbs alone, without our fabrics, and with operations that they do not use: atomic
-// operations, unreliable connections and datagrams. Part of the plug-in for RDMA devices (bare/), which is
-// loaded on demand. See endpoint.h for threads.
+// This is an endpoint on libibverbs alone, without our fabrics, and with operations that they do not use:
+// atomic operations, unreliable connections and datagrams. The code (bare/) is a part of the plug-in for RDMA
+// devices, which is loaded on demand. endpoint.h describes the threads.
 #pragma once
 
 #include <memory>

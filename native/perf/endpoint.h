@@ -1,7 +1,7 @@
 // An endpoint contains everything that the loops of native/perf use: queue pairs to one peer, on one
-// completion queue, with one memory region on each side. It is implemented on any fabric (fabric_endpoint.h)
-// and on libibverbs alone (bare/). Created on the JS thread. From connect() on, one thread at a time uses an
-// endpoint.
+// completion queue, with one memory region on each side. Endpoints are implemented on any fabric
+// (fabric_endpoint.h) and on libibverbs alone (bare/). Endpoints are created on the JS thread. From connect()
+// on, one thread at a time uses an endpoint.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Limits {
   std::uint32_t header_bytes = 0;  ///< bytes in front of a message in its receive (UD)
 };
 
-/// A request. Its offsets refer to the memory of the two sides.
+/// A request. The offsets of a request refer to the memory of the two sides.
 struct Request {
   std::uint64_t id = 0;
   Verb verb = Verb::send;
@@ -43,8 +43,8 @@ struct Completion {
   std::uint64_t id = 0;
   bool received = false;    ///< true for a receive, false for a request of this side
   std::uint32_t bytes = 0;  ///< for a receive: its length without the header
-  /// For a shared receive: the queue pair on which the message arrived. It may differ from the queue pair for
-  /// which the receive was posted.
+  /// For a shared receive, this is the queue pair on which the message arrived. That queue pair may differ
+  /// from the queue pair for which the receive was posted.
   std::uint32_t queue_pair = 0;
   bool looped_back = false;       ///< for a receive: this side has sent the message itself, to its group
   const char* failure = nullptr;  ///< null on success, otherwise the text of the status
@@ -95,7 +95,7 @@ class Endpoint {
   virtual bool post_receive(std::uint32_t queue_pair, std::uint64_t id, std::uint64_t to,
                             std::uint32_t length) = 0;
   virtual std::size_t poll(std::span<Completion> out) = 0;
-  /// These work as in CompletionQueue (fabric.h).
+  /// These functions work as in CompletionQueue (fabric.h).
   virtual bool arm() = 0;
   virtual void acknowledge() = 0;
   virtual int fd() const = 0;

@@ -1,6 +1,6 @@
-// Latency tests: one message at a time, as in perftest's *_lat. The peer answers a SEND or WRITE with a SEND
-// or WRITE of its own, and half of the round trip counts. A READ or atomic operation brings its own answer.
-// See pair.h.
+// Latency tests send one message at a time, as perftest's *_lat do. The peer answers a SEND or WRITE with a
+// SEND or WRITE of its own, and half of the round trip counts. A READ or atomic operation brings its own
+// answer. See pair.h.
 #include <algorithm>
 #include <atomic>
 
@@ -10,9 +10,9 @@
 namespace rdma_rpc::perf {
 namespace {
 
-/// Number of looks at memory between polls of the completion queue, on devices that write by themselves. A
-/// poll takes as long as many reads of memory, so a message that arrives during a poll is noticed only after
-/// the poll.
+/// Number of times that memory is read between polls of the completion queue, on devices that write by
+/// themselves. A poll takes as long as many reads of memory, so a message that arrives during a poll is
+/// noticed only after the poll.
 constexpr int kLooks = 1024;
 /// Time that the rest of a message may take to arrive after its last byte. After the first message that has
 /// not arrived completely, later messages get only kNextRestNs. Otherwise a test of a thousand messages would
@@ -22,7 +22,8 @@ constexpr double kSampleMax = UINT32_MAX;
 
 }  // namespace
 
-/// Returns whether the peer's WRITE has arrived. Its last byte is derived from its number.
+/// Returns whether the peer's WRITE has arrived. The last byte of the WRITE is derived from the WRITE's
+/// number.
 bool Pair::has_come(const Step& step, std::uint64_t number, bool look) {
   const std::byte* last = data_ + layout_.in(0, 0) + step.bytes - 1;
   const auto wanted = static_cast<std::byte>(number + 1);
@@ -51,8 +52,8 @@ bool Pair::await_written(const Step& step, std::uint64_t number) {
   return error_.empty();
 }
 
-/// Waits until fewer than `under_way` requests are in flight. Called before waiting for the peer's message,
-/// as perftest does, so that nothing has to be done between that message and its answer.
+/// Waits until fewer than `under_way` requests are in flight. Like perftest, the loops call this function
+/// before they wait for the peer's message. Nothing then has to be done between that message and its answer.
 void Pair::settle(const Step& step, std::uint64_t under_way) {
   const Queue& queue = queues_[0];
   while (queue.posted - queue.completed >= under_way && error_.empty())

@@ -1,6 +1,6 @@
-// Layout of the messages in the memory of an endpoint. It is the same on both sides, because each side writes
-// to and reads from the other's memory. Each queue pair has slots to send from, slots to receive in, and
-// single words.
+// This is the layout of the messages in the memory of an endpoint. The layout is the same on both sides,
+// because each side writes to and reads from the other's memory. Each queue pair has slots to send from,
+// slots to receive in, and single words.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,8 @@ class Layout {
         each_((2 * slots_ * stride_ + 4 * kLine + kPage - 1) / kPage * kPage) {}
 
   /// Without validation a queue pair has a few slots on the same pages, which stay in the caches like those
-  /// of perftest. With validation it has a slot for each message in flight, if the memory limit allows it.
+  /// of perftest. With validation a queue pair has a slot for each message in flight, if the memory limit
+  /// allows it.
   std::uint64_t slots() const { return slots_; }
   std::size_t bytes(std::uint32_t queue_pairs) const { return queue_pairs * each_; }
 
@@ -30,13 +31,13 @@ class Layout {
   std::uint64_t in(std::uint32_t queue_pair, std::uint64_t message) const {
     return out(queue_pair, message) + slots_ * stride_;
   }
-  /// Offset of the word in which the peer writes the number of messages that it has received.
+  /// Returns the offset of the word in which the peer writes the number of messages that it has received.
   std::uint64_t taken(std::uint32_t queue_pair) const { return queue_pair * each_ + 2 * slots_ * stride_; }
-  /// Offset of the word from which that number is written to the peer.
+  /// Returns the offset of the word from which that number is written to the peer.
   std::uint64_t taken_here(std::uint32_t queue_pair) const { return taken(queue_pair) + kLine; }
-  /// Offset of the operand of the peer's atomic operations.
+  /// Returns the offset of the operand of the peer's atomic operations.
   std::uint64_t counter(std::uint32_t queue_pair) const { return taken(queue_pair) + 2 * kLine; }
-  /// Offset of the first message of a new connection.
+  /// Returns the offset of the first message of a new connection.
   std::uint64_t connect_message(std::uint32_t queue_pair) const { return taken(queue_pair) + 3 * kLine; }
 
  private:

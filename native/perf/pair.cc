@@ -1,4 +1,5 @@
-// Everything that all steps share: connecting, receives, completions, waiting, checking messages. See pair.h.
+// This is the code that all steps share: it connects, posts receives, polls completions, waits, and checks
+// messages. See pair.h.
 #include "perf/pair.h"
 
 #include <poll.h>
@@ -113,8 +114,8 @@ std::string Pair::connect(const PeerAddress& peer) {
 
 std::string Pair::exchange_connect_messages() {
   const auto count = options_.queue_pairs;
-  // The active side sends first, because some devices require that. Its message also tells the other side
-  // that all queue pairs are connected.
+  // The active side sends first, because some devices require that. The message of the active side also tells
+  // the other side that all queue pairs are connected.
   std::vector<bool> sent_to(count);
   const std::uint64_t until = now_ns() + kSilenceNs;
   std::uint32_t sent = 0;
@@ -313,8 +314,9 @@ void Pair::post_receive(std::uint32_t queue_pair) {
   }
 }
 
-/// Tells the peer how many messages were received. Called rarely, so that no message is delayed. A sender
-/// that knows of no receive waits, because on most fabrics a message without a receive ends the queue pair.
+/// Tells the peer how many messages were received. The function is called rarely, so that no message is
+/// delayed. A sender that knows of no receive waits, because on most fabrics a message without a receive ends
+/// the queue pair.
 void Pair::tell_taken(std::uint32_t queue_pair) {
   Queue& queue = queues_[queue_pair];
   if (queue.received - queue.notified < std::max(1U, options_.receive_depth / 2)) return;

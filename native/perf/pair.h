@@ -1,6 +1,6 @@
-// One side of a test: an endpoint, and the loops that send on it, answer, and check what arrives. Used by
-// tests and by the binding, which prepares a step on the JS thread and runs it on a thread of its own. Only
-// one thread at a time may use a Pair, except for stop().
+// This is one side of a test: an endpoint, and the loops that send on it, answer, and check what arrives.
+// This file is used by tests and by the binding, which prepares a step on the JS thread and runs it on a
+// thread of its own. Only one thread at a time may use a Pair, except for stop().
 #pragma once
 
 #include <array>
@@ -92,8 +92,8 @@ class Pair {
   void tell_taken(std::uint32_t queue_pair);
 
   std::size_t poll(const Step* step);
-  /// Polls one completion. For latency tests, in which each message is answered before the next is looked
-  /// for.
+  /// Polls one completion. This is for latency tests, in which each message is answered before the next one
+  /// is looked for.
   std::size_t poll_one(const Step& step);
   void take(const Step* step, const Completion& completion);
   void check(const Step& step, std::uint32_t queue_pair, std::uint64_t at, std::uint64_t number,

@@ -1,5 +1,5 @@
-// The side that does not measure, or has finished measuring. It answers, polls completions and checks
-// messages until its peer reports the end. See pair.h.
+// This is the loop of a side that does not measure, or has finished measuring. The side answers, polls
+// completions and checks messages until its peer reports the end. See pair.h.
 #include "perf/pair.h"
 
 namespace rdma_rpc::perf {

@@ -1,5 +1,5 @@
-// The parameters of one step of a test, and its result. The binding fills them in with values from JS, and
-// the loops read them.
+// These are the parameters of one step of a test, and its result. The binding fills them in with values from
+// JS, and the loops read them.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ struct Outcome {
   std::string error;  ///< empty on success
   std::uint64_t messages = 0, received = 0, elapsed_ns = 0;
   CpuTime cpu;  ///< of the whole process, including the kernel, during the measurement
-  /// For latency tests without a duration: the latency of each message, in ns. It is half of a round trip if
-  /// the peer answers.
+  /// The latency of each message, in ns, for latency tests without a duration. The latency is half of a round
+  /// trip if the peer answers.
   std::vector<std::uint32_t> latency_ns;
   /// Nanoseconds per message in the fastest span, found as perftest does; 0 when not measured.
   double peak_ns = 0;

@@ -44,7 +44,8 @@ bool take_all(void* from, Library& library) {
          take(from, "EVP_CIPHER_CTX_ctrl", library.control);
 }
 
-/// Returns the library, or null when the machine has none. It is searched for once, and stays loaded.
+/// Returns the library, or null when the machine has none. The library is searched for once, and stays
+/// loaded.
 const Library* library() {
   static const struct Found {
     Library library{};

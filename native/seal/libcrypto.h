@@ -1,6 +1,6 @@
-// AES-256-GCM and ChaCha20-Poly1305 from OpenSSL's libcrypto. The library is the one that the node binary
-// contains and exports, or else the system's libcrypto.so.3. Needs no header of OpenSSL. Called when sessions
-// are created, on any thread.
+// Provides AES-256-GCM and ChaCha20-Poly1305 from OpenSSL's libcrypto. The library is the one that the node
+// binary contains and exports, or else the system's libcrypto.so.3. This code needs no header of OpenSSL.
+// This code is called when sessions are created, on any thread.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
-// The sets of sessions that a turn visits: sessions with something to do, sessions that are connecting,
-// sessions with running time limits, and sessions that hold calls. Sessions enter the sets only through this
-// class (session_set.h has the rule). Owned by Context, on its thread.
+// These are the sets of sessions that a turn visits: sessions with something to do, sessions that are
+// connecting, sessions with running time limits, and sessions that hold calls. Sessions enter the sets only
+// through this class (session_set.h has the rule). Context owns this object and uses it on the context's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ class ActiveSessions {
  public:
   ActiveSessions(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Adds the session to every set that it belongs to. Called when the state of the session has changed.
+  /// Adds the session to every set that it belongs to. This function is called when the state of the session
+  /// has changed.
   void keep(Session& session) {
     const SetBits due = session.due();
     shared_.sets.put(due, session.sets(), session.number());
@@ -36,8 +38,8 @@ class ActiveSessions {
   bool finish_turn();
   /// Posts what JS has submitted. The sessions stay in their sets.
   void post();
-  /// Visits the sessions that are connecting. They have sent or received nothing yet. Polling them advances
-  /// their connections.
+  /// Visits the sessions that are connecting. Such sessions have sent or received nothing yet. Polling them
+  /// advances their connections.
   void check_connecting();
   /// Visits the sessions with running time limits.
   void check_timeouts();
@@ -45,15 +47,16 @@ class ActiveSessions {
   /// call has visited them.
   bool check_held();
 
-  /// True while Context::progress() must be called every few milliseconds although no completion arrives.
+  /// Returns true while Context::progress() must be called every few milliseconds although no completion
+  /// arrives.
   bool timeouts_pending() const { return timeouts_pending_; }
-  /// True while Context::progress() must be called every kHoldCheckNs.
+  /// Returns true while Context::progress() must be called every kHoldCheckNs.
   bool holds() const { return holds_; }
-  /// Total number of visits to sessions by turns. It grows with the number of sessions that have something to
-  /// do, whatever the total number of sessions is.
+  /// Returns the total number of visits to sessions by turns. The number grows with the number of sessions
+  /// that have something to do, whatever the total number of sessions is.
   std::uint64_t looked_at() const { return looked_at_; }
   /// Returns an error text about the first session that has something to do but is in no set, or "" when
-  /// there is no such session. Called between turns, by tests.
+  /// there is no such session. This function is called between turns, by tests.
   std::string forgotten() const;
 
  private:

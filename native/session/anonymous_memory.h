@@ -1,5 +1,6 @@
-// Anonymous memory from the operating system, which is closed to peers until it is registered. Pages are
-// allocated at first use, so unused memory costs only address space. Owned by the context, on its thread.
+// This is anonymous memory from the operating system, which is closed to peers until it is registered. Pages
+// are allocated at first use, so unused memory costs only address space. The context owns this object and
+// uses it on the context's thread.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,7 +13,7 @@ namespace rdma_rpc::session {
 class AnonymousMemory {
  public:
   AnonymousMemory() = default;
-  /// Null when the operating system has refused the memory.
+  /// Returns null when the operating system has refused the memory.
   explicit AnonymousMemory(std::size_t bytes) : bytes_(bytes) {
     void* data =
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,6 +1,7 @@
 // Prefetches the memory of all calls of a batch of submissions or completions into the CPU cache before the
 // batch is handled. When the calls belong to many sessions, this memory is in no cache. When all belong to
-// one session, the memory is in the cache, so nothing is prefetched. Used by Context, on its thread.
+// one session, the memory is in the cache, so nothing is prefetched. This file is used by Context, on the
+// context's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The words that JS and native code exchange through shared arrays: this file mirrors
+// These are the words that JS and native code exchange through shared arrays. This file mirrors
 // runtime/native/words.ts, which describes each word. A test compares the two files through
 // NativeModule.boundary().
 #pragma once
@@ -117,8 +117,8 @@ enum : int {
 }
 
 namespace slots {
-/// For each session, by table index: the number of send slots that native code holds for the session, and
-/// whether JS waits for a slot.
+/// By table index, the number of send slots that native code holds for each session, and whether JS waits for
+/// a slot.
 enum : int { held, wanted, words };
 }  // namespace slots
 

@@ -1,5 +1,6 @@
-// A FIFO queue of bounded capacity. It allocates memory for the largest number of entries that have waited at
-// one time, so a session in which nothing ever waits costs nothing. Waiting is not on the hot path.
+// This is a FIFO queue of bounded capacity. The queue allocates memory for the largest number of entries that
+// have waited at one time, so a session in which nothing ever waits costs nothing. Waiting is not on the hot
+// path.
 #pragma once
 
 #include <algorithm>

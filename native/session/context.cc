@@ -199,10 +199,10 @@ void Context::drain_completions() {
   }
 }
 
-/// Delivers requests whose last READ has completed. They must wait until the completion queue no longer holds
-/// an entry older than that READ. Such an entry may be the CANCEL of the call. A caller that has sent CANCEL
-/// may already be writing to the buffers of the request (WIRE §5). Completions of READs and of received
-/// frames have no fixed order.
+/// Delivers requests whose last READ has completed. Such requests must wait until the completion queue no
+/// longer holds an entry older than that READ. Such an entry may be the CANCEL of the call. A caller that has
+/// sent CANCEL may already be writing to the buffers of the request (WIRE §5). Completions of READs and of
+/// received frames have no fixed order.
 void Context::deliver_fetched(bool queue_was_empty) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < shared_.fetched.size(); ++i) {
@@ -258,9 +258,9 @@ bool Context::finish_turn() {
   return unfinished_;
 }
 
-/// Moves bulk data. Called after all frames of the iteration have been posted. Posting bulk data may copy the
-/// data, and frames that are posted later would wait for the copy. Returns true when more can be moved at
-/// once.
+/// Moves bulk data. Must be called after all frames of the iteration have been posted, because posting bulk
+/// data may copy the data, and frames that are posted later would wait for the copy. Returns true when more
+/// can be moved at once.
 bool Context::move_bulk() {
   bool unposted = false;
   const bool more =

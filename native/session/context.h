@@ -1,7 +1,7 @@
 // A context has all sessions of one JS thread on one device, the resources that they share (shared.h), and
 // the turn that drives them. A turn is one pass through progress() and finish_turn(); there is one per
-// iteration of the event loop. The binding supplies the time and passes events to JS; the native tests do
-// both without JS. One thread owns a context for its whole life; nothing here is shared between threads.
+// iteration of the event loop. The binding supplies the time and passes events to JS; the native tests do the
+// same without JS. One thread owns a context for its whole life; nothing here is shared between threads.
 //
 // A turn:  progress() → (events? JS reads them, submits) → finish_turn()
 #pragma once
@@ -44,38 +44,39 @@ class Context {
   std::size_t submission_words() const { return shared_.arrays.submissions.size(); }
   std::size_t event_words() const { return shared_.arrays.events.size(); }
   SendSlots& slots() { return shared_.slots; }
-  /// The memory of messages that came in segments. The offsets in events refer to it.
+  /// Returns the memory of messages that came in segments. The offsets in events refer to this memory.
   std::byte* reassembled_messages() { return shared_.reassembled_messages.data(); }
-  /// The memory of short messages. An event refers to it when its receive slot is
+  /// Returns the memory of short messages. An event refers to this memory when its receive slot is
   /// boundary::kShortMessageSlots or higher.
   std::byte* short_messages() { return shared_.short_messages.data(); }
   std::uint32_t short_messages_free() const { return shared_.short_messages.free(); }
-  /// Number of free entries for reassembled messages.
+  /// Returns the number of free entries for reassembled messages.
   std::uint32_t reassembled_messages_free() const { return shared_.reassembled_messages.free(); }
 
   // --- the turn
   /// Polls completions and turns them into events. Returns the number of events in the array; when it is not
   /// 0, the caller must enter JS.
   std::uint32_t progress(std::uint64_t now_ns);
-  /// Called before JS reads the events array; until finish_turn(), new events are queued.
+  /// This function is called before JS reads the events array; until finish_turn(), new events are queued.
   void begin_callback();
-  /// Called after JS has handled the events, if there were any. Reposts receives and sends submissions.
-  /// Returns true when progress() must be called again at once.
+  /// This function is called after JS has handled the events, if there were any. Reposts receives and sends
+  /// submissions. Returns true when progress() must be called again at once.
   bool finish_turn();
   /// Sets the time before a request that JS makes outside of a turn, because the time of the last turn may be
   /// long past.
   void set_time(std::uint64_t now_ns);
   /// Sends what JS has staged. May be called at any time.
   void flush();
-  /// True when progress() has done work that finish_turn() must continue, although it has created no event.
+  /// Returns true when progress() has done work that finish_turn() must continue, although it has created no
+  /// event.
   bool unfinished() const { return unfinished_; }
-  /// Called when JS has requested something outside of a turn; the next turn continues it.
+  /// Must be called when JS has requested something outside of a turn; the next turn continues that work.
   void touch() { unfinished_ = true; }
-  /// True when the next progress() has events to return without polling.
+  /// Returns true when the next progress() has events to return without polling.
   bool has_events() const { return !shared_.events.empty(); }
-  /// True while progress() must be called every few milliseconds although no completion arrives.
+  /// Returns true while progress() must be called every few milliseconds although no completion arrives.
   bool wants_timer() const { return active_.timeouts_pending(); }
-  /// True while progress() must be called every kHoldCheckNs.
+  /// Returns true while progress() must be called every kHoldCheckNs.
   bool wants_slow_timer() const { return active_.holds(); }
 
   /// Announces the size of this method's responses: the next request of the method brings a reply buffer of
@@ -83,7 +84,7 @@ class Context {
   void expect_response(std::uint32_t method, std::uint32_t bytes) { shared_.predictor.expect(method, bytes); }
 
   // --- sessions (the number of a session is not reused while other code may still have it)
-  /// -1 when the session is refused
+  /// Returns -1 when the session is refused.
   std::int64_t create_session(const SessionOptions& options, std::string* error);
   Session* find(std::uint32_t number) { return sessions_.find(number); }
   /// Returns the reason why the operating system refused memory to the last call that failed for lack of
@@ -93,8 +94,8 @@ class Context {
   /// Allocates a block for JS.
   memory::BlockId alloc(std::size_t bytes, memory::Use use, memory::OwnerId owner = memory::kNobody);
   std::uint32_t session_count() const { return sessions_.size(); }
-  /// Sets the function that is called right before a session's receive slab is freed: it must drop all views
-  /// of the slab.
+  /// Sets the function that is called right before a session's receive slab is freed: the function must drop
+  /// all views of the slab.
   void on_session_gone(std::function<void(std::uint32_t number)> callback) {
     on_session_gone_ = std::move(callback);
   }
@@ -122,21 +123,21 @@ class Context {
   const Flow& flow() const { return shared_.flow; }
   /// See ActiveSessions::looked_at().
   std::uint64_t sessions_looked_at() const { return active_.looked_at(); }
-  /// Number of entries in all sets, including those of ended sessions. For tests.
+  /// Returns the number of entries in all sets, including those of ended sessions. This is for tests.
   std::size_t set_entries() const { return shared_.sets.entries(); }
-  /// See ActiveSessions::forgotten(). For tests.
+  /// See ActiveSessions::forgotten(). This is for tests.
   std::string forgotten() const { return active_.forgotten(); }
-  /// Returns an error text when peers have been granted more of the shared receives than are posted. For
-  /// tests.
+  /// Returns an error text when peers have been granted more of the shared receives than are posted. This is
+  /// for tests.
   std::string overdrawn() const;
   const SharedReceives& shared_receives() const { return shared_.shared_receives; }
-  /// True when peers keep write access to memory of large messages after the calls that allowed the access.
-  /// (Small messages are read from a copy.)
+  /// Returns true when peers keep write access to memory of large messages after the calls that allowed the
+  /// access. (Small messages are read from a copy.)
   bool peers_keep_access() const {
     return shared_.device->capabilities().peers_keep_access && shared_.exposure != Exposure::staging;
   }
   std::size_t memory_waiters() const { return shared_.memory_waiters.size(); }
-  /// True while calls wait for arena memory, here or in JS.
+  /// Returns true while calls wait for arena memory, here or in JS.
   bool awaits_memory() const {
     return memory_waiters() != 0 || shared_.arrays.control[boundary::ctl::want_memory] != 0;
   }
@@ -160,8 +161,8 @@ class Context {
   MemoryShortage shortage_;
   std::function<void(std::uint32_t)> on_session_gone_;
 
-  /// The completions of one poll. It is a member, because clearing a local array in each progress() would
-  /// cost as much as a poll that finds nothing.
+  /// The completions of one poll. The array is a member, because clearing a local array in each progress()
+  /// would cost as much as a poll that finds nothing.
   std::array<fabric::Wc, kEventsMax> completions_;
   std::uint64_t turn_ns_ = 0;  ///< the time that was last given to progress()
   bool notified_of_device_ = false, in_callback_ = false, unfinished_ = false;

@@ -1,5 +1,5 @@
-// The options of a context. The binding fills them in from JS; the native tests set them directly. See
-// Context::open().
+// These are the options of a context. The binding fills them in from JS; the native tests set them directly.
+// See Context::open().
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace rdma_rpc::session {
 struct ContextOptions {
   std::uint32_t slot_bytes = 8192;
   std::uint32_t send_slots = 256;
-  /// Limit of messages that are sent in segments. Unset for the device's value.
+  /// Limit of messages that are sent in segments. The device's value applies when the option is unset.
   std::optional<std::uint32_t> segmented_bytes{};
   memory::ArenaOptions arena;
   memory::MrCacheOptions mr_cache;
   Exposure exposure = Exposure::automatic;
-  /// Whether other processes of this user may read the counters page.
+  /// True when other processes of this user may read the counters page.
   bool publish_counters = false;
-  /// Limit of READs in flight, in bytes, of all sessions together.
+  /// Limit of the bytes of all sessions' READs in flight.
   std::uint64_t read_bytes_max = kReadBytesMax;
   /// Initial value of sequence numbers, generations and tokens. Tests begin just below the wrap-around.
   std::uint32_t counters_start = 0;

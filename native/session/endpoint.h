@@ -1,7 +1,7 @@
-// The interface of a session's endpoint, which handles calls as a client or as a server. A session has one
-// endpoint for its whole life (client/client_endpoint.h or server/server_endpoint.h). A function that only
-// the client or only the server needs does nothing by default. Created and driven by Session, on the
-// context's thread.
+// This is the interface of a session's endpoint, which handles calls as a client or as a server. A session
+// has one endpoint for its whole life (client/client_endpoint.h or server/server_endpoint.h). A function that
+// only the client or only the server needs does nothing by default. Session creates and drives the endpoint
+// on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -51,10 +51,11 @@ class Endpoint {
   virtual std::int32_t submit_bulk(const BulkSubmission& submission) = 0;
   /// Cancels this call. Only a client endpoint implements it.
   virtual void cancel(std::uint32_t /*slot*/, boundary::Reason /*reason*/) {}
-  /// Called when the application waits for the large message of this part. PART_WAITS has named the part.
+  /// This function is called when the application waits for the large message of this part. PART_WAITS has
+  /// named the part.
   virtual void want(std::uint32_t call) = 0;
-  /// Returns whether the response to that call may be sent in segments. False for a client, which sends no
-  /// responses.
+  /// Returns whether the response to that call may be sent in segments. Returns false for a client, which
+  /// sends no responses.
   virtual bool answers_in_segments(std::uint32_t /*call*/) { return false; }
 
   // --- from the peer
@@ -67,8 +68,8 @@ class Endpoint {
   virtual bool on_control(const wire::Frame& frame) = 0;
 
   // --- completions
-  /// Handles the completion of a work request. `done` says for what purpose the work request was posted. For
-  /// `memory_gone` see fabric::Wc.
+  /// Handles the completion of a work request. `done` says for what purpose the work request was posted.
+  /// fabric::Wc explains `memory_gone`.
   virtual void on_done(SendQueue::Done done, bool memory_gone) = 0;
 
   // --- each turn
@@ -76,12 +77,13 @@ class Endpoint {
   virtual void finish_turn() {}
   /// Returns the sets in which the session must be because of its calls. See SessionSets.
   virtual SetBits due() const = 0;
-  /// Called for sessions in SessionSets::timed.
+  /// This function is called for sessions in SessionSets::timed.
   virtual void check_timeouts() {}
-  /// Called for sessions in SessionSets::holding. Ends the session when its peer has kept calls or memory for
-  /// too long.
+  /// This function is called for sessions in SessionSets::holding. Ends the session when its peer has kept
+  /// calls or memory for too long.
   virtual void check_held() = 0;
-  /// Posts READs or WRITEs until the credit of FairQueue is used up. Called when it is the session's turn.
+  /// Posts READs or WRITEs until the credit of FairQueue is used up. This function is called when it is the
+  /// session's turn.
   virtual Moved move(Bulk /*kind*/, std::int64_t& /*credit*/) { return Moved::all; }
   /// Returns true when calls have data to move but the session is in no queue for that data, which is a bug.
   virtual bool out_of_line() const { return false; }
@@ -93,11 +95,11 @@ class Endpoint {
   virtual void expect_call(int step, std::uint32_t slot) const = 0;
 
   // --- arena memory
-  /// Called when arena memory may be free for that call. Returns false when there still is no memory for the
-  /// call.
+  /// This function is called when arena memory may be free for that call. Returns false when there still is
+  /// no memory for the call.
   virtual bool retry_memory(std::uint32_t call) = 0;
-  /// Called when retry_memory() has returned false. Returns true when the call lacks arena memory, for which
-  /// all sessions wait. Returns false when it lacks a resource of this session.
+  /// This function is called when retry_memory() has returned false. Returns true when the call lacks arena
+  /// memory, for which all sessions wait. Returns false when it lacks a resource of this session.
   virtual bool lacks_arena(std::uint32_t call) = 0;
   /// Ends a call that has waited for memory too long; the session continues.
   virtual void refuse_memory(std::uint32_t call) = 0;
@@ -107,12 +109,12 @@ class Endpoint {
   /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs). Returns
   /// 0 when the peer is fast enough or uses no memory.
   virtual std::uint64_t late_ns() { return 0; }
-  /// Reclaims the memory that the peer keeps in use. Called when other calls wait for memory and late_ns()
-  /// exceeds kReclaimNs.
+  /// Reclaims the memory that the peer keeps in use. This function is called when other calls wait for memory
+  /// and late_ns() exceeds kReclaimNs.
   virtual void reclaim_memory() {}
 
   // --- the end of the session
-  /// Called for a call whose frame was never posted.
+  /// This function is called for a call whose frame was never posted.
   virtual void note_unsent(std::uint32_t /*call*/) {}
   /// Ends the calls whose memory neither the peer nor a posted work request can access any more. The other
   /// calls end in end_all(), after the flushed completions have been polled.

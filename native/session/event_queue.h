@@ -1,5 +1,6 @@
-// Events for JS: the shared array of the next batch, and a queue. An event is queued when it does not fit
-// into the array, or when JS is reading the batch. Owned by the context, on its thread.
+// Passes events to JS by the shared array of the next batch, and by a queue. An event is queued when it does
+// not fit into the array, or when JS is reading the batch. The context owns this object and uses it on the
+// context's thread.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,7 @@ class EventQueue {
   bool empty() const { return count_ == 0 && later_.empty(); }
   const std::int32_t* at(std::uint32_t index) const { return batch_ + index * boundary::ev::words; }
 
-  /// Called when JS begins to read the batch, which must not change from then on.
+  /// This function is called when JS begins to read the batch, which must not change from then on.
   void lock() { locked_ = true; }
   void clear_and_unlock() {
     count_ = 0;

@@ -1,6 +1,6 @@
-// The exposure of a call's memory to the peer: the protection modes, the pool of memory windows, and the
-// references that keep the memory alive during the call. Used by the client endpoint of a session, on the
-// context's thread. The pool belongs to the context.
+// Exposes a call's memory to the peer. This file has the protection modes, the pool of memory windows, and
+// the references that keep the memory alive during the call. This file is used by the client endpoint of a
+// session, on the context's thread. The pool belongs to the context.
 #pragma once
 
 #include <algorithm>

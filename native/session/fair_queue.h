@@ -1,12 +1,12 @@
-// Deficit round robin: decides which member moves bulk data next, and how many bytes. A context has two such
-// queues of its sessions, and a session has two such queues of its calls. One queue is for READs and one is
-// for WRITEs, because these wait for different resources. Used by Flow and ServerEndpoint, on the context's
-// thread.
+// Implements deficit round robin, which decides which member moves bulk data next, and how many bytes. A
+// context has two such queues of its sessions, and a session has two such queues of its calls. One queue is
+// for READs and one is for WRITEs, because these wait for different resources. This file is used by Flow and
+// ServerEndpoint, on the context's thread.
 //
 // A member gets a quantum of credit when it reaches the head of the queue, and moves bytes while it has
-// credit left. Its last request may exceed the credit; the excess is subtracted from the member's next
-// quantum. In the long run all members therefore move the same number of bytes, however small their requests
-// are. A member waits for at most one quantum and one request of each other member.
+// credit left. The last request of a member may exceed the credit; the excess is subtracted from the member's
+// next quantum. In the long run all members therefore move the same number of bytes, however small their
+// requests are. A member waits for at most one quantum and one request of each other member.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +27,8 @@ enum class Moved : std::uint8_t {
 
 class FairQueue {
  public:
-  /// A member of a queue. It is embedded in the object that waits, so the queue allocates nothing. A member
-  /// leaves the queue when it is destroyed.
+  /// A member of a queue. A member is embedded in the object that waits, so the queue allocates nothing. A
+  /// member leaves the queue when it is destroyed.
   class Member {
    public:
     Member() = default;

@@ -1,6 +1,6 @@
-// Flow control of bulk data for all sessions of a context. It decides how much one turn of the loop may move,
-// how much may be in flight as READs, and which session moves next. Part of Shared; used by the server
-// endpoints and driven by Context, on the context's thread.
+// This is flow control of bulk data for all sessions of a context. Flow decides how much one turn of the loop
+// may move, how much may be in flight as READs, and which session moves next. This class is part of Shared.
+// The server endpoints use it and Context drives it, on the context's thread.
 //
 // A small frame is delayed by bulk data on the wire and in the loop. On the wire, two limits bound the delay
 // of such a frame: the limit of WRITEs that its own session posted before it (SendQueue), and the limit of
@@ -28,8 +28,8 @@ class Flow {
   FairQueue& sessions(Bulk kind) { return kind == Bulk::read ? reading_ : writing_; }
   bool waits() const { return !reading_.empty() || !writing_.empty(); }
 
-  /// Called when a call has been answered. `small` is true when the call had no bulk data; more such calls
-  /// may then be in flight.
+  /// This function is called when a call has been answered. `small` is true when the call had no bulk data;
+  /// more such calls may then be in flight.
   void count_small(bool small) { small_answers_ += small ? 1 : 0; }
 
   // --- a turn of the loop

@@ -23,8 +23,8 @@ inline constexpr std::uint32_t kReservedSlots = 16;
 /// Number of sessions whose receives share one memory region, on devices with a limited number of regions.
 inline constexpr std::uint32_t kSlabsPerMemory = 64;
 
-/// Receives that are posted in addition to one for each call in flight. They are for CANCEL, REPLY_BUFFER and
-/// CREDIT frames.
+/// Receives that are posted in addition to one for each call in flight. These receives are for CANCEL,
+/// REPLY_BUFFER and CREDIT frames.
 inline constexpr std::uint32_t kControlReceives = 16;
 /// Credits that requests and responses do not use, so that a call can still be cancelled when all other
 /// credits are used.
@@ -34,11 +34,12 @@ inline constexpr std::uint32_t kControlCredits = 8;
 inline constexpr std::uint32_t kCreditFrameCredits = 2;
 
 /// Initial and guaranteed size of a credit pool, for sessions whose receives may be shared. Eight of these
-/// credits are reserved for control frames (docs/wire/calls.md §4). Part of the wire protocol.
+/// credits are reserved for control frames (docs/wire/calls.md §4). These numbers are part of the wire
+/// protocol.
 inline constexpr std::uint32_t kCertainReceives = 32;
 /// The part of the guaranteed credits that is reserved for CANCELs of calls that expose memory of the
-/// application. Half of the guaranteed credits are certain to return. The rest of that half is enough for the
-/// longest message in segments, with slots of 8 KiB.
+/// application. Half of the guaranteed credits are certain to return. The part of that half that is not
+/// reserved is enough for the longest message in segments, with slots of 8 KiB.
 inline constexpr std::uint32_t kCertainCancels = 5;
 /// While a context has at most this number of sessions, each session has receives of its own, because a
 /// shared receive queue and its completion queue also take some megabytes.
@@ -63,11 +64,11 @@ inline constexpr std::uint32_t kGatherEntriesMax = 30;
 
 /// Gather entries of up to this length are sent inline, in the frame of the request, instead of being exposed
 /// to the peer. The encoding around one large value has some 130 bytes. Even twice as much is copied within a
-/// few cache lines. (Not tuned.)
+/// few cache lines. (This value has not been tuned.)
 inline constexpr std::uint32_t kInlinedBytes = 256;
 
-/// Spare bytes before the payload of every slot. They are enough for the header and extensions of each frame
-/// without gather entries.
+/// Spare bytes before the payload of every slot. These bytes are enough for the header and extensions of each
+/// frame without gather entries.
 inline constexpr std::uint32_t kSlotHeadroom = 64;
 
 /// Spare bytes behind the payload of a send slot. In the frame of a large message, the gather list comes
@@ -76,7 +77,7 @@ inline constexpr std::uint32_t kSlotHeadroom = 64;
 inline constexpr std::uint32_t kSlotTail = 64;
 
 /// Limit of messages, including metadata, that are sent in several SENDs, even when the device prefers a
-/// higher one. It is also the size of the receiver's memory for such a message.
+/// higher one. The limit is also the size of the receiver's memory for such a message.
 inline constexpr std::uint32_t kSegmentedBytesMax = 32 * 1024;
 /// Limit of SENDs before the last one of such a message: all of them together are one post (kPostBatch).
 inline constexpr std::uint32_t kSegmentsMax = 31;
@@ -93,22 +94,22 @@ inline constexpr std::uint32_t kReassembledMessages = 128;
 /// while JS reads another.
 inline constexpr std::uint32_t kShortMessages = 2 * 32;
 
-/// Size of one READ work request of a bulk transfer. It is large enough to reach full bandwidth, and small
-/// enough that other calls are served in between. 20 bits of a work request's record contain its size.
+/// Size of one READ work request of a bulk transfer. This size is large enough to reach full bandwidth, and
+/// small enough that other calls are served in between. 20 bits of a work request's record contain its size.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
-/// Number of bytes that a session, or a call within a session, moves before the next one has its turn. It is
-/// at least a chunk, so that each turn moves something. A call of one or two MiB is moved in one turn. If it
-/// alternated with others, its data would leave the cache before it is answered
+/// Number of bytes that a session, or a call within a session, moves before the next one has its turn. The
+/// number is at least a chunk, so that each turn moves something. A call of one or two MiB is moved in one
+/// turn. If it alternated with others, its data would leave the cache before it is answered
 /// (docs/internals/decisions/fairness.md).
 inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
 /// Limit of a session's posted WRITEs that have not completed, because a frame that is posted now waits for
-/// them. It has room for at least two WRITEs, so that the wire does not wait for the next post. By
-/// calculation, 100 Gb/s transfer it in 20 us.
+/// them. The limit has room for at least two WRITEs, so that the wire does not wait for the next post. By
+/// calculation, 100 Gb/s transfer this number of bytes in 20 us.
 inline constexpr std::uint32_t kWriteAheadBytes = 256 * 1024;
 inline constexpr std::uint32_t kWriteChunkBytes = kWriteAheadBytes / 2;
 /// A completion is requested after this number of bytes of WRITEs.
 inline constexpr std::uint32_t kWriteSignalBytes = kWriteAheadBytes / 4;
-/// Limit of READs in flight of all sessions of a context. A session may use at most half of it.
+/// Limit of READs in flight of all sessions of a context. A session may use at most half of this limit.
 inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
 /// A session without READs in flight gets a READ of this size even when the limit is reached. A small frame
 /// waits for at most one such READ of each session.
@@ -126,10 +127,10 @@ inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
 inline constexpr std::uint64_t kBulkPeriods = 16;
 /// While other calls wait for memory, a peer has less time: in this time, it must complete kReclaimBytes.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
-/// A slow peer is a peer that completes less than this in kReclaimNs. It may complete less if no more is
-/// left, or if it completes one part in kBulkPeriods of the memory that it keeps in use. Otherwise it loses
-/// that memory: its calls end. If only the end of its session frees the memory, its session ends. Requests
-/// and responses are counted separately, on the awake clock.
+/// A slow peer is a peer that completes less than this in kReclaimNs. A peer may complete less if no more is
+/// left, or if it completes one part in kBulkPeriods of the memory that it keeps in use. Otherwise the peer
+/// loses that memory: its calls end. If only the end of its session frees the memory, its session ends.
+/// Requests and responses are counted separately, on the awake clock.
 inline constexpr std::uint64_t kReclaimBytes = 128 * 1024;
 /// Time for which calls must have waited for memory before a slow peer loses memory.
 inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
@@ -142,7 +143,7 @@ inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
 /// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// The same limit for fabrics on which this thread copies the data that it posts. By calculation the copies
+/// The same limit for fabrics on which this thread copies the data that it posts. By calculation, the copies
 /// take some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
 /// The same limit while there are small calls. By calculation, copying this number of bytes takes 7 us.
@@ -152,15 +153,15 @@ inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// Step by which the staging memory of a session grows.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
-/// Least default size of the staging memory. It has room for many calls, whatever the size of the largest
-/// message is.
+/// Least default size of the staging memory. This size has room for many calls, whatever the size of the
+/// largest message is.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
 /// A reply buffer that is larger than the staging memory divided by this number is not offered with the
 /// request, because the response may be small. The server then asks for the size that it needs.
 inline constexpr std::size_t kStagingShare = 4;
 
 /// Bounds of the depth of a send queue. The depth is twice the number of calls in flight, so that many small
-/// sessions are cheap. Powers of two.
+/// sessions are cheap. Both bounds are powers of two.
 inline constexpr std::uint32_t kSendQueueDepthMin = 64;
 inline constexpr std::uint32_t kSendQueueDepthMax = 512;
 /// A work request that needs no completion of its own requests one when this part of the queue has been used
@@ -189,8 +190,8 @@ inline constexpr std::uint32_t kSubmissionsMax = 64;
 inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
 /// Time for which a caller whose request memory is exposed waits for the CANCEL to arrive while the device
 /// completes nothing at all. After that time the connection counts as stuck and the session ends, because
-/// only the end of the session makes the memory safe. It is longer than links and drivers take to recover
-/// (soft-RoCE: two seconds), and shorter than their retries.
+/// only the end of the session makes the memory safe. The time is longer than links and drivers take to
+/// recover (two seconds for soft-RoCE), and shorter than their retries.
 inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
 /// Time for which the call slot, keys and memory of a cancelled call may then be pending release. A peer
 /// whose thread is blocked or stopped for a shorter time is treated as slow; a peer that never answers loses
@@ -205,26 +206,26 @@ inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
 /// The same limit while no send slot is free, because waiting frames hold slots, which all sessions of the
 /// context share.
 inline constexpr std::uint64_t kNoCreditShortNs = 30'000'000'000;
-/// Largest step of the awake clock, which runs only while this thread runs. Of the time between two turns, at
-/// most this much counts. A process that was stopped for a minute therefore first reads the answers that have
-/// arrived.
+/// Largest step of the awake clock, which runs only while this thread runs. At most this much of the time
+/// between two turns counts. A process that was stopped for a minute therefore first reads the answers that
+/// have arrived.
 inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 
 /// Minimum number of chunks of an arena.
 inline constexpr std::size_t kArenaChunksMin = 64;
 /// Limit of bulk transfers that wait for arena memory, per context. Further transfers are refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
-/// Time for which a transfer may wait at the head of the queue. It is longer than handlers keep large
-/// messages. It is shorter than most time limits of calls, so that the caller's error names the memory as the
-/// cause.
+/// Time for which a transfer may wait at the head of the queue. The time is longer than handlers keep large
+/// messages. The time is shorter than most time limits of calls, so that the caller's error names the memory
+/// as the cause.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;
-/// Of the time between two checks of the queue, at most this much counts, because a thread that was busy or
+/// At most this much of the time between two checks of the queue counts, because a thread that was busy or
 /// stopped could not release memory.
 inline constexpr std::uint64_t kMemoryCheckNs = 100'000'000;
-/// Overflow slots behind the receives, for the metadata of requests that have waited for memory. Their number
-/// also limits the requests of this kind that a session fetches at once.
+/// Overflow slots behind the receives, for the metadata of requests that have waited for memory. The number
+/// of overflow slots also limits the requests of this kind that a session fetches at once.
 inline constexpr std::uint32_t kOverflowSlots = 4;
 
 /// Longest text of an error response, in bytes.

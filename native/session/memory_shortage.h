@@ -1,6 +1,6 @@
-// Handles a shortage of arena memory. It notifies JS when memory becomes free again and when calls have
-// waited for long. It reclaims memory from a peer that keeps it in use for some seconds. Owned by Context, on
-// its thread.
+// Handles a shortage of arena memory. This class notifies JS when memory becomes free again and when calls
+// have waited for long. It reclaims memory from a peer that keeps it in use for some seconds. Context owns
+// this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@ class MemoryShortage {
  public:
   MemoryShortage(Shared& shared, SessionTable& sessions) : shared_(shared), sessions_(sessions) {}
 
-  /// Called while calls wait in JS. Notifies JS when memory has been released since the last notification.
+  /// This function is called while calls wait in JS. Notifies JS when memory has been released since the last
+  /// notification.
   void notify_free();
   /// Notifies JS, once, that calls have waited for long.
   void notify_short();
-  /// Called while calls of other sessions wait: reclaims the memory that one stopped or slow peer keeps in
-  /// use. Returns the session of that peer, or null.
+  /// Reclaims the memory that one stopped or slow peer keeps in use, while calls of other sessions wait.
+  /// Returns the session of that peer, or null.
   Session* reclaim();
 
  private:

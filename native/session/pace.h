@@ -1,6 +1,6 @@
 // Checks whether the peer of a session makes progress with bulk data. In each period of time, the peer must
-// complete all data in flight, or a certain amount of it. Used by ReadsUnderWay and AnswersUnderWay, on the
-// context's thread.
+// complete all data in flight, or a certain amount of it. This file is used by ReadsUnderWay and
+// AnswersUnderWay, on the context's thread.
 //
 // A count of completions would not be enough, because a peer that sends a single byte from time to time also
 // completes something.
@@ -14,7 +14,7 @@ class Pace {
  public:
   explicit Pace(std::uint64_t period_ns) : period_ns_(period_ns) {}
 
-  /// Called when nothing is in flight. The next data begins a new period.
+  /// This function is called when nothing is in flight. The next data begins a new period.
   void rest() {
     begun_ = false;
     kept_ = true;

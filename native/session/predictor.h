@@ -1,7 +1,7 @@
 // Predicts the size of a method's next response, so that the request can carry a reply buffer and the server
 // need not ask for one. Small and large requests of a method are predicted separately. Otherwise a method
 // whose responses are as large as its requests, such as an echo, would provide a large reply buffer for each
-// small call. Owned by the context, called by its sessions on the context's thread.
+// small call. The context owns this object, and its sessions call it on the context's thread.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// Buffers in which messages that came in segments are reassembled for JS. All buffers have the same size. An
-// event owns its buffer until JS has read it. Peers cannot access this memory. Pages are allocated at first
-// use, and the same few buffers are reused. Owned by the context, on its thread.
+// These are buffers in which messages that came in segments are reassembled for JS. All buffers have the same
+// size. An event owns its buffer until JS has read it. Peers cannot access this memory. Pages are allocated
+// at first use, and the same few buffers are reused. The context owns this object and uses it on the
+// context's thread.
 #pragma once
 
 #include <cstddef>

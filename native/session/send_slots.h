@@ -1,6 +1,7 @@
-// The send slots of a context: registered memory in which JS encodes messages, and the stack of free slots
-// from which JS pops. Behind them are a few long slots, for messages that are sent in segments. Owned by the
-// context, used by its sessions and (through shared arrays) by JS, all on the context's thread.
+// These are the send slots of a context: registered memory in which JS encodes messages, and the stack of
+// free slots from which JS pops. Behind the send slots are a few long slots, for messages that are sent in
+// segments. The context owns them. The sessions of the context use the slots, and JS uses them through shared
+// arrays, all on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +40,8 @@ class SendSlots {
     control_[boundary::ctl::free_slots] = static_cast<std::int32_t>(count);
   }
 
-  /// Stride of receives, in bytes. It is not a power of two, because that would put the headers of all slots
-  /// into the same few cache sets.
+  /// Returns the stride of receives, in bytes. The stride is not a power of two, because that would put the
+  /// headers of all slots into the same few cache sets.
   static std::uint32_t stride_for(std::uint32_t slot_bytes) {
     return kSlotHeadroom + ((slot_bytes + 63) & ~63u);
   }
@@ -78,7 +79,7 @@ class SendSlots {
     const std::optional<std::uint32_t> slot = free_long_.take();
     return slot ? static_cast<std::int32_t>(*slot) : -1;
   }
-  /// Called before the device is closed. The memory stays valid for JS.
+  /// This function is called before the device is closed. The memory stays valid for JS.
   void leave_device() { region_.reset(); }
   std::uint32_t lkey() const { return region_->lkey(); }
   std::uint32_t count() const { return count_; }

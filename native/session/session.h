@@ -1,6 +1,6 @@
-// One session: a link to one peer, and the endpoint that uses the link, which is a client's or a server's.
-// Created and driven by Context, on the context's thread only. This class handles the life of the session,
-// and the frames and completions that do not belong to calls; the endpoints handle calls.
+// This is one session: a link to one peer, and the endpoint that uses the link, which is a client's or a
+// server's. Context creates and drives the session, on the context's thread only. This class handles the life
+// of the session, and the frames and completions that do not belong to calls; the endpoints handle calls.
 //
 //   init ──connect──► connecting ──queue pair in RTS──► ready
 //   any of them ──fail / close──► draining ──all work flushed──► down
@@ -32,7 +32,7 @@ class Session final : public Link {
 
   SessionState state() const { return state_; }
   const std::string& error() const { return error_; }
-  /// True when the peer or the network has ended the queue pair; false when this side has.
+  /// Returns true when the peer or the network has ended the queue pair, and false when this side has.
   bool ended_there() const { return ended_there_; }
   std::vector<std::byte> local_address() const { return qp_->local_address(); }
   /// Connects. Returns "", or why the fabric cannot reach that peer. After "" one SESSION_UP event follows,
@@ -48,19 +48,20 @@ class Session final : public Link {
   /// memory, because its response is then sent as a large message.
   std::int32_t take_long_slot(std::optional<std::uint32_t> call);
   void cancel(std::uint32_t slot, boundary::Reason reason);
-  /// Called when the application waits for the large message of this part. PART_WAITS has named the part.
+  /// This function is called when the application waits for the large message of this part. PART_WAITS has
+  /// named the part.
   void want(std::uint32_t call);
   void close(const std::string& reason) {
     if (error_.empty()) closed_ = endpoint_->count().all() == 0;
     fail(reason);
   }
-  /// True when the session ended with calls in flight, or when this side did not close it.
+  /// Returns true when the session ended with calls in flight, or when this side did not close it.
   bool failed() const { return !error_.empty() && !closed_; }
 
   // --- called by the context in each turn
-  /// Prefetches the memory that the next operation on this call slot will touch. It works in steps, because
-  /// each step needs the cache lines that the previous step has fetched. The caller performs each step for a
-  /// whole batch before the next step.
+  /// Prefetches the memory that the next operation on this call slot will touch. The function works in steps,
+  /// because each step needs the cache lines that the previous step has fetched. The caller performs each
+  /// step for a whole batch before the next step.
   static constexpr int kExpectSteps = 4;
   void expect(int step, std::uint32_t slot) const;
   /// Prefetches the memory that an incoming frame will touch, in the same steps.
@@ -85,9 +86,10 @@ class Session final : public Link {
   /// Ends the session when a cancelled call has been pending release for too long, or when the peer makes no
   /// progress with bulk data.
   void check_held();
-  /// Posts READs or WRITEs until the credit of FairQueue is used up. Called when it is the session's turn.
+  /// Posts READs or WRITEs until the credit of FairQueue is used up. This function is called when it is the
+  /// session's turn.
   Moved move(Bulk kind, std::int64_t& credit);
-  /// True while prepared requests or receives wait for another turn.
+  /// Returns true while prepared requests or receives wait for another turn.
   bool has_unposted() const { return unposted_ || receives_.has_consumed(); }
   bool deliver(const Shared::Fetched& fetched, bool queue_was_empty);
 
@@ -99,7 +101,7 @@ class Session final : public Link {
   std::uint64_t late_ns() { return is_open() ? endpoint_->late_ns() : 0; }
   void reclaim_memory();
 
-  /// Returns how this session exposes memory. Never Exposure::automatic.
+  /// Returns how this session exposes memory. The result is never Exposure::automatic.
   Exposure security() const { return shared_.exposure; }
   std::uint32_t calls_in_flight() const { return endpoint_->count().calls(); }
   void report(telemetry::SessionRow& row) const {
@@ -130,8 +132,8 @@ class Session final : public Link {
 
   bool closed_ = false;  ///< closed by this side, with no call under way
   bool ended_there_ = false;
-  /// A client's or a server's endpoint, as SessionOptions::client determines. Destroyed before the link that
-  /// it uses.
+  /// A client's or a server's endpoint, as SessionOptions::client determines. The endpoint is destroyed
+  /// before the link that it uses.
   std::unique_ptr<Endpoint> endpoint_;
   std::size_t endpoint_bytes_ = 0;  ///< size of that object, see expect()
 };

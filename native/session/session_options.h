@@ -1,5 +1,5 @@
-// The options of a session. The binding fills them in from JS; the native tests set them directly. See
-// Session::open().
+// These are the options of a session. The binding fills them in from JS; the native tests set them directly.
+// See Session::open().
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct SessionOptions {
   /// Number of call slots for the calls in flight, and for streams with their parts, which usually wait for
   /// an application. 0 stands for `inflight_max`.
   std::uint32_t call_slots = 0;
-  /// Whether both sides use a credit pool. They then begin with kCertainReceives credits and get more on
-  /// demand (docs/wire/calls.md §4), so that receives may be shared.
+  /// True when both sides use a credit pool. Both sides then begin with kCertainReceives credits and get more
+  /// on demand (docs/wire/calls.md §4), so that receives may be shared.
   bool credit_pool = false;
   /// Limit of arena memory for the large requests of a client, until their handlers have released them. The
   /// same limit applies again to large responses. With 0 the session gets its share.
@@ -34,11 +34,11 @@ struct SessionOptions {
   std::optional<SealOptions> seal{};
   /// Size of the peer's receives; 0 when it is the size of this side's receives.
   std::uint32_t peer_slot_bytes = 0;
-  /// Whether the peer accepts messages in segments (docs/wire/frames.md §2.5).
+  /// True when the peer accepts messages in segments (docs/wire/frames.md §2.5).
   bool peer_takes_segments = false;
-  /// Whether the peer accepts inline gather entries (docs/wire/frames.md §2.1).
+  /// True when the peer accepts inline gather entries (docs/wire/frames.md §2.1).
   bool peer_takes_inlined = false;
-  /// Whether this side starts the connection on the fabric. Exactly one of the two sides must be active,
+  /// True when this side starts the connection on the fabric. Exactly one of the two sides must be active,
   /// whichever of them makes the calls. When the value is unset, the client is active.
   std::optional<bool> active{};
   bool is_active() const { return active.value_or(client); }

@@ -1,7 +1,7 @@
 // Assigns the rows of the counters page to sessions, and keeps the names of their peers for the page. Rows
 // are not tied to table entries: after many sessions the few live ones may all have high indices. A session
-// that finds no free row is only counted, and gets a row when one is freed. Owned by Context, which calls it
-// on its thread a few times a second.
+// that finds no free row is only counted, and gets a row when one is freed. Context owns this object and
+// calls it a few times a second, on the context's thread.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@ class SessionRows {
  public:
   explicit SessionRows(telemetry::CountersPage& page) : page_(page) { owners_.fill(kNone); }
 
-  /// Called when the session in this table entry has been opened, and when it has ended.
+  /// This function is called when the session in this table entry has been opened, and when it has ended.
   void opened(std::uint32_t index);
   void closed(std::uint32_t index);
   /// `security` is the value for SessionRow.
   void name(std::uint32_t index, std::string_view peer, std::uint32_t security);
-  /// Empty when the session has no name yet.
+  /// The result is empty when the session has no name yet.
   std::string_view name_of(std::uint32_t index) const;
   /// Writes the rows of the sessions to the page.
   void report(const SessionTable& sessions);
@@ -34,7 +34,7 @@ class SessionRows {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   struct Entry {
     std::uint32_t row = kNone;
-    /// Written to the page as soon as the session has a row.
+    /// The name is written to the page as soon as the session has a row.
     std::uint32_t security = 0;
     std::string peer{};
   };

@@ -1,6 +1,6 @@
-// A set of sessions of a context, such as those with running time limits. A turn visits only the sessions in
-// the sets, so its cost depends on the number of active sessions. Sessions add themselves, and the context
-// visits them, on its thread.
+// This is a set of sessions of a context, such as those with running time limits. A turn visits only the
+// sessions in the sets, so its cost depends on the number of active sessions. Sessions add themselves, and
+// the context visits them, on its thread.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace rdma_rpc::session {
 
-/// The sets that a session is in, one bit for each. Kept by the session.
+/// The sets that a session is in, with one bit for each. The session keeps these bits.
 using SetBits = std::uint32_t;
 
 class SessionSet {
  public:
   explicit SessionSet(SetBits bit) : bit_(bit) {}
 
-  /// Does nothing when the session is in the set already.
+  /// Adds the session. Does nothing when the session is in the set already.
   void add(SetBits& in, std::uint32_t number) {
     if ((in & bit_) != 0) return;
     in |= bit_;
@@ -27,7 +27,8 @@ class SessionSet {
     visited_.reserve(sessions);
   }
   bool empty() const { return numbers_.empty(); }
-  /// The numbers of the sessions, in the order in which they were added. Some sessions may have ended.
+  /// Returns the numbers of the sessions, in the order in which they were added. Some sessions may have
+  /// ended.
   const std::vector<std::uint32_t>& numbers() const { return numbers_; }
 
   /// Removes every session from the set, and calls `visit(session)` for each that `find` still knows. `visit`
@@ -76,7 +77,8 @@ struct SessionSets {
   void reserve(std::size_t sessions) {
     for (SessionSet* set : {&touched, &timed, &holding, &connecting}) set->reserve(sessions);
   }
-  /// Number of entries in all sets, including those of sessions that have ended. For tests.
+  /// Returns the number of entries in all sets, including those of sessions that have ended. This is for
+  /// tests.
   std::size_t entries() const {
     return touched.numbers().size() + timed.numbers().size() + holding.numbers().size() +
            connecting.numbers().size();

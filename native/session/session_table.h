@@ -1,7 +1,7 @@
-// The sessions of a context by number. A number consists of the index of a table entry and of the number of
-// sessions that the entry has had. Therefore a late answer of JS to a dead session cannot reach the session
-// that took its entry. A number has 31 bits, because it is stored in Int32 words. Owned by Context, on its
-// thread.
+// These are the sessions of a context by number. A session's number consists of the index of its table entry
+// and a count of the sessions that the entry has had. Therefore a late answer of JS to a dead session cannot
+// reach the session that took its entry. A number has 31 bits, because it is stored in Int32 words. Context
+// owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +35,9 @@ class SessionTable {
   }
 
   std::uint32_t size() const { return size_; }
-  /// Number of entries, including those without a session.
+  /// Returns the number of entries, including those without a session.
   std::uint32_t entries() const { return static_cast<std::uint32_t>(entries_.size()); }
-  /// Number of entries that fit before the table grows again.
+  /// Returns the number of entries that fit before the table grows again.
   std::size_t capacity() const { return entries_.capacity(); }
 
   /// Creates a session. Returns null, with the reason in `error`, when it cannot be created.

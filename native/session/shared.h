@@ -1,5 +1,6 @@
-// The resources that the sessions of a context share: device objects, memory, slots, queues and clocks. Each
-// Context contains one Shared, which its sessions and their endpoints use, on the context's thread.
+// These are the resources that the sessions of a context share: device objects, memory, slots, queues and
+// clocks. Each Context contains one Shared, which its sessions and their endpoints use, on the context's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ struct BoundaryArrays {
   std::vector<std::int32_t> control, submissions, events, free_slots, session_slots;
 };
 
-/// Resources that the device or the system may refuse. They are allocated before the context, because the
-/// allocation may fail and the creation of the context must not.
+/// Resources that the device or the system may refuse. These resources are allocated before the context,
+/// because the allocation may fail and the creation of the context must not.
 struct Resources {
   std::shared_ptr<fabric::Device> device;
   std::unique_ptr<fabric::CompletionQueue> cq;
@@ -61,7 +62,7 @@ struct Shared {
   /// Closes the device, after all sessions have ended. Leased blocks stay as plain memory.
   void leave_device();
 
-  // Destroyed in reverse order, so that the device goes last.
+  // Members are destroyed in reverse order, so that the device goes last.
   std::shared_ptr<fabric::Device> device;       ///< null after leave_device()
   std::unique_ptr<fabric::CompletionQueue> cq;  ///< null after leave_device()
   const Exposure exposure;                      ///< never automatic
@@ -109,7 +110,7 @@ struct Shared {
     std::uint64_t mark;
   };
   std::vector<Fetched> fetched{};
-  /// Used only while receives are posted, see Link::post_receives().
+  /// A buffer that is used only while receives are posted, see Link::post_receives().
   std::vector<fabric::RecvWr> receives{};
 };
 

@@ -1,8 +1,8 @@
-// Buffers in which JS reads short messages that a queue pair delivers outside of their receives (Wc::apart).
-// All sessions share the same few buffers. Even a thousand sessions therefore use only memory that stays in
-// the CPU cache, both here and in JS. A buffer counts as a receive slot of its session until it is recycled,
-// and its number is at least kShortMessageSlots. The receive itself is reposted at once. Owned by the
-// context, on its thread.
+// These are the buffers in which JS reads short messages that a queue pair delivers outside of their receives
+// (Wc::apart). All sessions share the same few buffers. Even a thousand sessions therefore use only memory
+// that stays in the CPU cache, both here and in JS. A buffer counts as a receive slot of its session until it
+// is recycled, and its number is at least kShortMessageSlots. The receive itself is reposted at once. The
+// context owns this object and uses it on the context's thread.
 #pragma once
 
 #include <array>

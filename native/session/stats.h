@@ -1,5 +1,5 @@
-// Counters of a context since its start. They are plain additions on the hot path, and NativeContext.stats()
-// reads them.
+// These are the counters of a context since its start. Counting consists of plain additions on the hot path,
+// and NativeContext.stats() reads them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A large message that JS submits to a session with submitBulk() of runtime/native/native.ts. Created by the
-// binding, used by both endpoints, on the context's thread.
+// This is a large message that JS submits to a session with submitBulk() of runtime/native/native.ts. The
+// binding creates it and both endpoints use it, on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct BulkSubmission {
   std::vector<GivenGatherEntry> gather_entries;
   memory::BlockId reply_buffer = memory::kNoBlock;
   memory::Use use = memory::Use::request;  ///< use of the arena block to which the message is copied
-  /// Whether the gather entries make up the aligned layout: each begins at its own offset, see
+  /// True when the gather entries make up the aligned layout: each begins at its own offset, see
   /// wire::aligned_offset().
   bool aligned = false;
   /// For a request: a response that does not fit `reply_buffer` is refused, because no other memory is

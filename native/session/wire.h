@@ -1,8 +1,8 @@
-// The frames that two sessions exchange by SEND. docs/wire/frames.md defines them. This file is their C++
-// form, and test/native/wire.ts is their TypeScript form. test/golden/frames.txt contains the bytes with
-// which both forms are tested. A change here breaks peers. Either add a bit to `feature` in
-// runtime/control/frames.ts, or give `version` there its next value. Never reuse a number. Called by the
-// session on the context's thread.
+// These are the frames that two sessions exchange by SEND. docs/wire/frames.md defines them. This file is
+// their C++ form, and test/native/wire.ts is their TypeScript form. test/golden/frames.txt contains the bytes
+// with which both forms are tested. A change here breaks peers. Either add a bit to `feature` in
+// runtime/control/frames.ts, or give `version` there its next value. Never reuse a number. This code is
+// called by the session on the context's thread.
 #pragma once
 
 #include <bit>
@@ -27,15 +27,15 @@ enum class FrameType : std::uint8_t {
 enum Flag : std::uint8_t {
   has_reply_buffer = 1,  ///< request, reply buffer: a ReplyBuffer structure follows the header
   has_metadata = 2,      ///< request, response: a MetadataLength structure follows
-  /// request: a GatherListHead and gather entries follow; they name the memory of the message, which is not
-  /// in the frame
+  /// Request: a GatherListHead and gather entries follow. The entries name the memory of the message, which
+  /// is not in the frame.
   has_gather_list = 4,
   written = 8,   ///< response: the message was written into the reply buffer; a Written structure follows
   not_run = 16,  ///< response: the handler did not run
-  /// request, reply buffer: the keys do not belong to windows, so the answer must not invalidate one
+  /// Request, reply buffer: the keys do not belong to windows, so the answer must not invalidate a key.
   lasting = 32,
   part = 64,  ///< request: part of a stream; its metadata begins with a part header
-  /// request with gather entries, response that is written: the message is aligned (WIRE §2.4)
+  /// Request with gather entries, response that is written: the message is aligned (WIRE §2.4).
   aligned = 128,
 };
 
@@ -55,7 +55,8 @@ struct Header {
   std::uint8_t flags;
   std::uint16_t credits;  ///< number of receives that the sender has reposted since its last frame
   std::uint32_t call;     ///< slot | generation << 12; 0 in credit frames
-  /// request: method id; response and cancel: status; reply_buffer_request: number of bytes
+  /// The method id of a request, the status of a response or cancel, or the number of bytes of a
+  /// reply_buffer_request.
   std::uint32_t method;
   std::uint32_t timeout_us;  ///< request: time left, 0 for no limit; 0 in other frames
 
@@ -139,9 +140,10 @@ struct Frame {
   ReplyBuffer reply_buffer;
   std::uint32_t metadata_bytes, metadata_offset;
   std::uint32_t message_bytes, message_offset;  ///< in the frame; 0 bytes when the message is elsewhere
-  /// bytes of the gather entries whose content is in the frame, beginning at `message_offset`
+  /// Number of bytes of the gather entries whose content is in the frame, beginning at `message_offset`.
   std::uint32_t inlined_bytes;
-  /// request with gather entries: the sum of their lengths; written response: its bytes in the reply buffer
+  /// For a request with gather entries, the sum of their lengths; for a written response, its bytes in the
+  /// reply buffer.
   std::uint32_t total;
   std::uint32_t gather_entry_count, gather_entry_offset;
   std::uint64_t bulk_number;  ///< sealed session: number of the bulk message

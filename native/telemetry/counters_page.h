@@ -1,8 +1,9 @@
-// The counters page of a context: the counters that other processes of the same user can read while the
-// context runs or is stopped. It is unnamed shared memory that other processes find through /proc/PID/fd
-// (runtime/counters). The kernel denies access to other users, and nothing remains when the process dies. The
-// page contains a description of its own layout, so that tools of other versions can read it. Created and
-// written by Context on its thread. No other thread of the process reads the page, so plain stores suffice.
+// This is the counters page of a context: the counters that other processes of the same user can read while
+// the context runs or is stopped. The page is unnamed shared memory that other processes find through
+// /proc/PID/fd (runtime/counters). The kernel denies access to other users, and nothing remains when the
+// process dies. The page contains a description of its own layout, so that tools of other versions can read
+// it. Context creates and writes the page on its thread. No other thread of the process reads the page, so
+// plain stores suffice.
 #pragma once
 
 #include <cstddef>

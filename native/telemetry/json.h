@@ -1,5 +1,5 @@
-// Builds a JSON text of names and numbers, which is all that the counters page needs to describe itself. Used
-// by counters_page.cc, once for each context.
+// Builds a JSON text of names and numbers, which is all that the counters page needs to describe itself.
+// counters_page.cc uses it once for each context.
 #pragma once
 
 #include <cstddef>

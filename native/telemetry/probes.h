@@ -1,8 +1,8 @@
-// USDT probes, for bpftrace, perf and systemtap. Each probe is a no-op instruction and a note in the binary.
-// The note contains the address of the instruction and the places of its arguments at that point. Without a
-// tracer a probe costs only the instruction. The notes have the format of sys/sdt.h (owner "stapsdt", type
-// 3). They are written here without that header, which would be one more dependency of the build. Called by
-// recorder.h; docs/guides/trace.md describes the arguments.
+// These are USDT probes, for bpftrace, perf and systemtap. Each probe is a no-op instruction and a note in
+// the binary. The note contains the address of the instruction and the places of its arguments at that point.
+// Without a tracer a probe costs only the instruction. The notes have the format of sys/sdt.h (owner
+// "stapsdt", type 3). The notes are written here without that header, which would be one more dependency of
+// the build. recorder.h calls this code. docs/guides/trace.md describes the arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// The flight recorder keeps the last protocol events of each session in rings of the counters page. They can
-// be read while the process runs, hangs or is stopped (`rdma-rpc trace`), and after a session has failed. The
-// same events are USDT probes (probes.h). Called by sessions at each protocol step, on the context's thread.
-// The cost of an event is writing an entry of 32 bytes. Other processes only read.
+// The flight recorder keeps the last protocol events of each session in rings of the counters page. The rings
+// can be read while the process runs, hangs or is stopped (`rdma-rpc trace`), and after a session has failed.
+// The same events are USDT probes (probes.h). This code is called by sessions at each protocol step, on the
+// context's thread. The cost of an event is writing an entry of 32 bytes. Other processes only read.
 //
 // The time of an event is the time of its event-loop iteration. Reading a clock would cost more than writing
 // the entry. Within an iteration, the order is sufficient. The recorder is always on, because failures are
@@ -88,7 +88,7 @@ class Recorder {
     }
   }
 
-  /// The entry that will be written next.
+  /// Returns the entry that will be written next.
   const EventRow* next() const { return &rows_[*count_ % kEventRows]; }
 
   /// Returns this session's entries in the ring, oldest first.

@@ -1,4 +1,4 @@
-# The native test programs. Each layer of native/ has one, which contains every *_test.cc below
+# These are the native test programs. Each layer of native/ has one, which contains every *_test.cc below
 # native/test/<layer>/. The programs that need RDMA devices follow. Code that several programs share is
 # compiled once, as an object library.
 if(CMAKE_CROSSCOMPILING)
@@ -28,10 +28,10 @@ set(fabric_test ${CMAKE_CURRENT_LIST_DIR}/fabric)
 set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
 set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
-# Headers that nearly every file includes take most of a test's compile time. They are compiled once for the
-# parts and once for the programs, whose flags differ. The library uses these precompiled headers only with
-# sanitizers. Without sanitizers, this library is also linked into the addon, so its files must include all
-# headers that they use. Files that were compiled for the addon are not compiled again for the tests.
+# Headers that nearly every file includes take most of a test's compile time. Such headers are compiled once
+# for the parts and once for the programs, whose flags differ. The library uses these precompiled headers only
+# with sanitizers. Without sanitizers, this library is also linked into the addon, so its files must include
+# all headers that they use. Files that were compiled for the addon are not compiled again for the tests.
 set(often <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory> <optional> <random> <set> <span>
           <string> <thread> <unordered_map> <vector>)
 if(RDMA_RPC_SANITIZE)
@@ -44,15 +44,15 @@ function(precompile_for_tests first)
   endforeach()
 endfunction()
 
-# The fabric suite, for simulated, shared-memory, TCP and RDMA devices.
+# This is the fabric suite, for simulated, shared-memory, TCP and RDMA devices.
 file(GLOB fabric_suite_sources CONFIGURE_DEPENDS ${fabric_test}/suite/*.cc)
 add_library(fabric_suite OBJECT ${fabric_suite_sources})
-# The two sides of a session and the oracle that watches them.
+# These are the two sides of a session and the oracle that watches them.
 set(sides ${session_test}/sides)
 add_library(session_sides OBJECT ${sides}/ledger.cc ${sides}/side.cc ${sides}/side_events.cc ${sides}/audit.cc)
 add_library(session_pair OBJECT ${sides}/pair.cc)
 add_library(session_scripted_peer OBJECT ${session_test}/hostile/scripted_peer.cc)
-# The session suite in real time, for any two devices.
+# This is the session suite in real time, for any two devices.
 add_library(session_device_suite OBJECT ${session_test}/suite/device_suite.cc ${faults_test}/devices/ends.cc
             ${faults_test}/devices/devices.cc)
 foreach(parts fabric_suite session_sides session_pair session_scripted_peer session_device_suite)
@@ -81,7 +81,8 @@ gtest_discover_tests(session_test TEST_PREFIX "iwarp." PROPERTIES ENVIRONMENT RD
 gtest_discover_tests(session_test TEST_PREFIX "shared." PROPERTIES ENVIRONMENT RDMA_RPC_SIM=shared)
 
 # shm is compiled once more, with words and copies that a model steps through
-# (native/fabric/shm/shared_words.h). Its objects come before the library's, which are then left out.
+# (native/fabric/shm/shared_words.h). The objects of this shm come before the library's, which are then left
+# out.
 file(GLOB model_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/model/*.cc ${CMAKE_SOURCE_DIR}/native/fabric/shm/*.cc
      ${CMAKE_SOURCE_DIR}/native/fabric/shm/*/*.cc)
 add_executable(shm_model_test ${model_sources})
@@ -123,7 +124,7 @@ if(TARGET rdma_rpc_verbs)
   set_target_properties(verbs_faults_test PROPERTIES ENABLE_EXPORTS ON)
 endif()
 
-# Tests of native/fabric/verbs on a simulated NIC. They run everywhere, because they need no device.
+# Tests of native/fabric/verbs on a simulated NIC. These tests run everywhere, because they need no device.
 if(TARGET rdma_rpc_verbs)
   file(GLOB nic_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/nic/*.cc ${CMAKE_CURRENT_LIST_DIR}/nic/*/*.cc)
   list(FILTER nic_sources EXCLUDE REGEX "/preload/")

@@ -38,7 +38,7 @@ const classes = {
     './verbs RecvBatch',
     './verbs SendBatch',
   ],
-  // They are classes, as in node:net, because programs use `instanceof` with them.
+  // These exports are classes, as in node:net, because programs use `instanceof` with them.
   sockets: ['./socket Socket', './socket SocketServer'],
   caught: [
     './codec CodecError',

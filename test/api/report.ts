@@ -1,7 +1,7 @@
 /**
- * The public surface as text: the exports of each entry point of the package, as the compiled declarations
- * have them, without comments. The test beside this file writes the report into public-api.txt, so that each
- * change of the public surface is a change of that file.
+ * This is the public surface as text: the exports of each entry point of the package, as the compiled
+ * declarations have them, without comments. The test beside this file writes the report into public-api.txt,
+ * so that each change of the public surface is a change of that file.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
 }
 
-/** Returns the entry points, and the members of their exports. It needs the compiled package. */
+/** Returns the entry points, and the members of their exports. This needs the compiled package. */
 export function publicApi(): Map<string, Map<string, readonly ExportedDeclarations[]>> {
   const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
   const project = new Project({

@@ -1,5 +1,5 @@
 /**
- * The simulated fleet of 10,000 nodes: a region that restarts, a slow tenth, subsets and keys, with the
+ * Tests the simulated fleet of 10,000 nodes: a region that restarts, a slow tenth, subsets and keys, with the
  * runtime's own subsets, policies and pauses.
  */
 import { expect, test } from 'vitest';

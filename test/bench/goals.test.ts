@@ -1,5 +1,5 @@
 /**
- * The goals of the benchmark. Each goal is tested at its limit. A goal whose rows are missing from the
+ * Tests the goals of the benchmark. Each goal is tested at its limit. A goal whose rows are missing from the
  * results is not judged.
  */
 import { describe, expect, it } from 'vitest';
@@ -25,8 +25,8 @@ describe('goals', () => {
     expect(about.map((verdict) => verdict.reached)).toEqual(expected);
   });
 
-  // Calls/s: the steady rate and the first second of the quick start, the rate with all memory returned, and
-  // the rate of grpc-js.
+  // The values are in calls/s: the steady rate and the first second of the quick start, the rate with all
+  // memory returned, and the rate of grpc-js.
   it.each([
     [600, 300, 1000, 37.5, true],
     [599, 300, 1000, 37.5, false],
@@ -65,7 +65,7 @@ describe('goals', () => {
     expect(verdict(rows.slice(1), goal)).toBeUndefined();
   });
 
-  // Bytes per second, and the CPU time of both sides together; 200 % means two CPUs.
+  // The values are bytes per second, and the CPU time of both sides together, in which 200 % means two CPUs.
   it.each([
     [1.2e9, 200, true],
     [1.19e9, 200, false],

@@ -1,6 +1,6 @@
 /**
- * Our own rows of the benchmark: client and server, as two processes, connect over each kind of socket. Their
- * speed is not tested here.
+ * Tests our own rows of the benchmark: client and server, as two processes, connect over each kind of socket.
+ * The speed of client and server is not tested here.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

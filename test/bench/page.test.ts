@@ -1,5 +1,5 @@
 /**
- * The page of results and its section in README.md: their order, and the contents of each cell.
+ * Tests the page of results and its section in README.md: their order, and the contents of each cell.
  */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../../bench/goals.ts';

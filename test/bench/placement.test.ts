@@ -1,4 +1,4 @@
-/** The CPUs that the benchmark gives to the two sides of a pair, on machines of several shapes. */
+/** Tests the CPUs that the benchmark gives to the two sides of a pair, on machines of several shapes. */
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it, test } from 'vitest';
 import {

@@ -1,6 +1,6 @@
 /**
- * The curves of `npm run bench:scale`. The tests check the definition of a cliff, the content of the page,
- * and that loads match their curves. The tests measure nothing.
+ * Tests the curves of `npm run bench:scale`. The tests check the definition of a cliff, the content of the
+ * page, and that loads match their curves. The tests measure nothing.
  */
 import { describe, expect, it } from 'vitest';
 import { cliffsOf, type Measured } from '../../bench/cliffs.ts';

@@ -1,6 +1,6 @@
 /**
- * The arithmetic behind the benchmark's figures: percentiles, medians over rounds, ratios and the command
- * line.
+ * Tests the arithmetic behind the benchmark's figures: percentiles, medians over rounds, ratios and the
+ * command line.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** The arithmetic of the benchmark of real RDMA: ratios within rounds, and goals. */
+/** Tests the arithmetic of the benchmark of real RDMA: ratios within rounds, and goals. */
 import { describe, expect, test } from 'vitest';
 import { judge } from '../../bench/verbs/goals.ts';
 import { perfReportOf, reportOf } from '../../bench/verbs/report.ts';

@@ -1,5 +1,5 @@
 /**
- * Buffers whose registration takes time: only the calls with such buffers wait.
+ * Tests buffers whose registration takes time: only the calls with such buffers wait.
  */
 import {
   type Channel,
@@ -84,7 +84,7 @@ describe('a request in a large buffer', () => {
     const call = caught(client.behave({ text: 'release', payload: large(4) }, { signal: abort.signal }));
     abort.abort();
     expect(await call).toMatchObject({ code: Status.CANCELLED, processed: 'no' });
-    // The channel waits for the registration all the same.
+    // The channel nevertheless waits for the registration.
     await until(() => keptOn('sim').memoryWaiters === 0);
     expect(keptOn('sim')).toEqual(nothingKept);
   });

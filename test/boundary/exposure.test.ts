@@ -1,6 +1,6 @@
 /**
- * The option for staging memory, on devices that also have windows. Peers can reach different memory, but the
- * calls are the same.
+ * Tests the option for staging memory, on devices that also have windows. Peers can reach different memory,
+ * but the calls are the same.
  */
 import { configure, createClient, Status } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -6,7 +6,9 @@ import { expect, test } from 'vitest';
 import { KeptTraces } from '../../runtime/boundary/traces/kept-traces.ts';
 import { traceFilesMax, tracePauseMs } from '../../runtime/limits.ts';
 
-/** Returns the files after these failures, each the given number of ms after the previous one. */
+/**
+ * Returns the files after these failures. Each failure comes the given number of ms after the previous one.
+ */
 function filesAfter(failures: readonly string[], everyMs: number): string[] {
   const kept = new KeptTraces(traceFilesMax);
   const files = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * An arena that the application has filled. Calls that need memory wait for it, other calls continue, and the
- * error of a call that waits too long names the missing resource.
+ * The application has filled the arena. Calls that need memory wait, and other calls continue. The error of a
+ * call that waits too long names the missing resource.
  */
 import { allocBuffer, configure, createClient, type Lease, leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

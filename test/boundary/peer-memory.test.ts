@@ -1,5 +1,5 @@
 /**
- * Memory that the peers of a fabric can write to is marked as such, so that decoders take care.
+ * Memory that the peers of a fabric can write to is marked, so that decoders take care.
  */
 import { createClient } from 'rdma-rpc';
 import { expect, test } from 'vitest';

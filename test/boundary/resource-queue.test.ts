@@ -1,7 +1,7 @@
 /**
- * The queues of calls that wait for memory, slots or registrations. The tests check which calls are retried
- * when a resource is free, how often, and in which order. They also check that the sessions of a context take
- * turns, and that deadlines are kept even if one of the calls throws.
+ * Tests the queues of calls that wait for memory, slots or registrations. The tests check which calls are
+ * retried when a resource is free, how often, and in which order. The tests also check that the sessions of a
+ * context take turns, and that deadlines are kept even if one of the calls throws.
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The tests check waiters for a resource that a context has too little of, and for the end of a batch of
- * events. Each waiter is notified once that its resource is free, even if another waiter throws.
+ * The tests check waiters for a resource of which a context has too little, and waiters for the end of a
+ * batch of events. Each waiter is notified once that its resource is free, even if another waiter throws.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';

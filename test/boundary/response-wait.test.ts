@@ -1,6 +1,6 @@
 /**
- * A response that must be copied while the arena is full. The response waits, as requests do. Other calls
- * continue, and the error names the resource for which the response waited.
+ * Tests a response that must be copied while the arena is full. The response waits, as requests do. Other
+ * calls continue, and the error names the resource for which the response waited.
  */
 import { rmSync } from 'node:fs';
 import {

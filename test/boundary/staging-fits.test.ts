@@ -1,5 +1,5 @@
 /**
- * Staging memory of the default size: the largest allowed message goes through it in both directions.
+ * Tests staging memory of the default size: the largest allowed message goes through it in both directions.
  */
 import { configure, createClient } from 'rdma-rpc';
 import { beforeAll, expect, test } from 'vitest';

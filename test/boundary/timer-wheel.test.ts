@@ -1,6 +1,6 @@
 /**
- * The wheel in virtual time. No entry fires early, and each entry fires at most two ticks late, in any mix of
- * adds, removes and far deadlines.
+ * Tests the wheel in virtual time. No entry fires early, and each entry fires at most two ticks late, in any
+ * mix of adds, removes and far deadlines.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -130,7 +130,8 @@ describe('a deadline', () => {
 
 describe('entries that were added in a turn which proves to be long', () => {
   /**
-   * Which of ten entries are removed. Then entries are added, which reuse the memory of removed ones.
+   * Decides which of ten entries are removed. The entries that are added then reuse the memory of the removed
+   * ones.
    */
   test.each<[string, (place: number) => boolean, number]>([
     ['the last one', (place) => place === 9, 0],

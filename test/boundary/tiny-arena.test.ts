@@ -1,6 +1,6 @@
 /**
- * The smallest possible arena, shared by client and server, with far more calls at once than it has room for.
- * Each call ends, and none waits for ever.
+ * Client and server share the smallest possible arena, with far more calls at once than the arena has room
+ * for. Each call ends, and no call waits for ever.
  */
 import { configure, createClient, leaseOf, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ const callsAtOnce = 48;
 
 configure({ arenaBytes, mrCacheBytes: 4 * MiB });
 
-/** Makes a text of Latin letters. It is encoded in the arena, unlike bytes, which are sent in place. */
+/** Makes a text of Latin letters. Text is encoded in the arena, unlike bytes, which are sent in place. */
 function text(bytes: number, seed: number): string {
   return String.fromCharCode(97 + (seed % 26)).repeat(bytes);
 }

@@ -1,6 +1,6 @@
 /**
- * The positions of values that are copied out of messages: on multiples of 64 bytes, and in shared memory up
- * to 32 KiB.
+ * Tests the positions of values that are copied out of messages: on multiples of 64 bytes, and in shared
+ * memory up to 32 KiB.
  */
 import { describe, expect, it } from 'vitest';
 import { copyValue } from '../../runtime/boundary/incoming/value-memory.ts';

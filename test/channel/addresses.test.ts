@@ -1,6 +1,6 @@
 /**
- * Channels to several addresses: their order, lost connections, wrong answers, and names that are resolved
- * again.
+ * Tests channels to several addresses: their order, lost connections, wrong answers, and names that are
+ * resolved again.
  */
 import {
   type Channel,
@@ -126,7 +126,7 @@ describe('bad answers in a row', () => {
     while (struck < times) {
       const before = bed.at(a).log.started;
       await client.echo({});
-      // b is after a in the list.
+      // Address b comes after a in the list.
       if (bed.at(a).log.started === before) {
         await caught(client.behave({ text: 'throw' }));
         ++struck;

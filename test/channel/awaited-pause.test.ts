@@ -1,6 +1,6 @@
 /**
- * Pauses between attempts to connect while calls wait: how soon a restarted server is noticed, and how often
- * connections are attempted.
+ * Tests pauses between attempts to connect while calls wait: how soon a restarted server is noticed, and how
+ * often connections are attempted.
  */
 
 import { createClient } from 'rdma-rpc';

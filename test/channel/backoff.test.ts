@@ -1,5 +1,5 @@
 /**
- * Pauses between attempts: how they grow, and how much of them is random.
+ * Tests pauses between attempts: how they grow, and how much of them is random.
  */
 import { describe, expect, test } from 'vitest';
 import { Backoff } from '../../runtime/client/connections/backoff.ts';
@@ -27,7 +27,7 @@ test('a limit below the first pause does not shorten it', () => {
 });
 
 describe('spread pauses', () => {
-  /** `first` is the number that the first pause is drawn with; the others leave the pauses unchanged. */
+  /** The first pause is drawn with the number `first`. The other numbers leave the pauses unchanged. */
   const pauses = (first: number, firstMs: number, maxMs: number): number[] => {
     let draws: number[] = [];
     const random = (): number => draws.shift() ?? 0.5;

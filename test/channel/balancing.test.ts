@@ -1,5 +1,6 @@
 /**
- * The policies alone: how calls are spread, by weight and by key, and which keys move when an address leaves.
+ * Tests the policies alone: how calls are spread, by weight and by key, and which keys move when an address
+ * leaves.
  */
 import { describe, expect, test } from 'vitest';
 import { BoundedHash } from '../../runtime/client/balancing/bounded-hash.ts';

@@ -1,6 +1,6 @@
 /**
- * Servers that a test starts and stops by name, without sockets, and channels to them. The tests of this
- * folder are based on it.
+ * These are servers that a test starts and stops by name, without sockets, and channels to them. The tests of
+ * this folder are based on it.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import type { ChannelOptions, Interceptor, Resolver, ServerAddress } from 'rdma-rpc';
@@ -33,7 +33,7 @@ export class Bed {
   readonly #channels: ClientChannel[] = [];
   readonly #fars = new Map<string, Duplex>();
 
-  /** The interceptors of all servers that this call creates. */
+  /** The arguments contain the interceptors of all servers that this call creates. */
   start(...given: (string | Interceptor)[]): void {
     const interceptors = given.filter((each) => typeof each !== 'string');
     for (const address of given) {

@@ -1,5 +1,5 @@
 /**
- * A DNS server for tests, on loopback over UDP and TCP. A test sets and changes its answers.
+ * This is a DNS server for tests, on loopback over UDP and TCP. A test sets and changes its answers.
  */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -9,13 +9,13 @@ export const rcodes = { ok: 0, servfail: 2, nxdomain: 3, refused: 5 } as const;
 const types: Readonly<Record<number, string>> = { 1: 'A', 28: 'AAAA', 33: 'SRV' };
 
 export interface Answer {
-  /** A: `1.2.3.4`; AAAA: eight groups, `fd00:0:0:0:0:0:0:1`; SRV: `priority weight port target`. */
+  /** `1.2.3.4` for A, eight groups for AAAA (`fd00:0:0:0:0:0:0:1`), `priority weight port target` for SRV. */
   readonly records?: readonly string[];
   readonly ttl?: number;
   readonly rcode?: number;
-  /** Whether the answer over UDP is truncated, so that the client asks again over TCP. */
+  /** True when the answer over UDP is truncated, so that the client asks again over TCP. */
   readonly truncated?: boolean;
-  /** Whether the server is silent. */
+  /** True when the server is silent. */
   readonly silent?: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Channels to names: A, AAAA and SRV records of a DNS server that changes, fails, and becomes silent.
+ * Tests channels to names: A, AAAA and SRV records of a DNS server that changes, fails, and becomes silent.
  */
 import { type Channel, type ChannelOptions, createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

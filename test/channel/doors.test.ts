@@ -1,6 +1,6 @@
 /**
- * A server with several doors: the tests check which door a channel uses, what happens when one cannot be
- * reached, and that the server is counted once.
+ * Tests a server with several doors: the tests check which door a channel uses, what happens when one cannot
+ * be reached, and that the server is counted once.
  */
 import {
   type Channel,

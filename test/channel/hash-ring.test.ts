@@ -1,6 +1,6 @@
 /**
- * The search in the ring of consistent hashing, and the bound of loads over many servers. The calls in flight
- * are not counted for each pick.
+ * Tests the search in the ring of consistent hashing, and the bound of loads over many servers. The calls in
+ * flight are not counted for each pick.
  */
 import { describe, expect, test } from 'vitest';
 import { BoundedHash } from '../../runtime/client/balancing/bounded-hash.ts';
@@ -21,7 +21,7 @@ const servers = (count: number, weight: (i: number) => number = () => 1): Server
     load: 0,
   }));
 
-/** The points of a ring as its documentation describes them, in order, each with its owner. */
+/** Returns the points of a ring as its documentation describes them, in order, each with its owner. */
 function pointsOf(listed: readonly Server[]): [number, number][] {
   const total = listed.reduce((sum, { weight }) => sum + weight, 0);
   const scale = 2 ** Math.round(Math.log2((160 * listed.length) / total));

@@ -1,6 +1,6 @@
 /**
- * A service configuration that names another service for the health check while the channel is in use: the
- * streams of the channel itself are not counted as calls of the application.
+ * A service configuration names another service for the health check while the channel is in use. The streams
+ * of the channel itself are not counted as calls of the application.
  */
 import { createClient, type ServerAddress } from 'rdma-rpc';
 import { addHealth, healthCheck } from 'rdma-rpc/health';

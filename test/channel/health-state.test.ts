@@ -1,4 +1,7 @@
-/** The state of an address while its health service has not answered, and when the stream of answers ends. */
+/**
+ * Tests the state of an address while its health service has not answered, and when the stream of answers
+ * ends.
+ */
 import { createClient, RpcError, Status } from 'rdma-rpc';
 import { HealthCheckResponse_ServingStatus as Code, HealthDefinition, healthCheck } from 'rdma-rpc/health';
 import { afterEach, beforeEach, expect, test } from 'vitest';

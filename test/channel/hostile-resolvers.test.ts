@@ -1,4 +1,4 @@
-/** Resolvers that push wrong, doubled, empty and very many lists while calls are made. */
+/** Tests resolvers that push wrong, doubled, empty and very many lists while calls are made. */
 import { createClient, type Resolver, type ServerAddress } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runs } from '../extent.ts';
@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** A resolver that a test makes push. Its own answer stays the first list. */
+/** A resolver whose lists a test pushes. The resolver's own answer stays the first list. */
 class Pusher implements Resolver {
   push: (list?: List) => void = () => undefined;
   readonly #first: List;

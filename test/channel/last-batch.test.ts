@@ -1,6 +1,6 @@
 /**
  * Application code begins calls in the batch of events that ends their session: before the end event, while
- * the session's calls are notified, and after the end event. By then native code has ended the session, so
+ * the session's calls are notified, and after the end event. Native code has ended the session before, so
  * each call must use another connection. test/states starts calls at other moments, at random.
  */
 import { type CallOptions, type Client, createClient } from 'rdma-rpc';

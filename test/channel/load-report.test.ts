@@ -1,4 +1,4 @@
-/** Load reports: their encoding, malformed ones, and the way from a handler to a weight. */
+/** Tests load reports: their encoding, malformed ones, and the way from a handler to a weight. */
 import { createClient, Metadata, RpcError, reportLoad, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';

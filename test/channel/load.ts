@@ -22,7 +22,7 @@ export class SteadyLoad {
     this.#loops = Array.from({ length: together }, () => this.#loop());
   }
 
-  /** Calls that began after the first failure, and failed. */
+  /** Returns the calls that began after the first failure and failed. */
   get late(): readonly Made[] {
     return this.made.filter(({ order, failed }) => failed && order > this.firstFailure);
   }

@@ -54,7 +54,7 @@ test.each<[string, number, object]>([
   await channel.ready();
   const known = (): string[] => channel.addresses.map(({ address }) => address);
   /**
-   * Addresses that have been in the subset all the time. The subset may drop an address for a new one that
+   * These addresses have been in the subset all the time. The subset may drop an address for a new one that
    * ranks higher.
    */
   let always = staying.filter((address) => known().includes(address));

@@ -1,6 +1,6 @@
 /**
- * The pauses that a server asks for before a call is repeated. A pause ends at the call's deadline, when its
- * signal aborts, and when its channel closes.
+ * Tests the pauses that a server asks for before a call is repeated. A pause ends at the call's deadline,
+ * when its signal aborts, and when its channel closes.
  */
 import { createClient, Metadata, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -1,5 +1,6 @@
 /**
- * Channels with several addresses that use one address at a time, which is the first that can be reached.
+ * Tests channels with several addresses that use one address at a time, which is the first that can be
+ * reached.
  */
 import { type Channel, createChannel, createClient, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

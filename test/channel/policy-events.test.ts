@@ -1,5 +1,5 @@
 /**
- * Every policy with every event that takes a connection away from calls, or repeats a call.
+ * Tests every policy with every event that takes a connection away from calls, or repeats a call.
  */
 import {
   type CallOptions,

@@ -1,4 +1,4 @@
-/** Every policy with every event that changes the list of servers, or the health of a server. */
+/** Tests every policy with every event that changes the list of servers, or the health of a server. */
 import { type Channel, type ChannelOptions, createClient, type Resolver, type ServerAddress } from 'rdma-rpc';
 import { addHealth, healthCheck } from 'rdma-rpc/health';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,7 @@
-/** The policies and the servers that answer with each of them, for the tests of policies with events. */
+/**
+ * These are the policies and the servers that answer with each of them, for the tests of policies with
+ * events.
+ */
 import type { ChannelOptions, ServerAddress } from 'rdma-rpc';
 import { HashRing } from '../../runtime/client/balancing/hash-ring.ts';
 import { hashOfText } from '../../runtime/client/balancing/key-hash.ts';
@@ -6,7 +9,7 @@ import { hashOfText } from '../../runtime/client/balancing/key-hash.ts';
 export const addresses = ['a:1', 'b:1', 'c:1'] as const;
 const [a, b, c] = addresses;
 
-/** A key whose server is `a`, or `b` while `a` is away. */
+/** Returns a key whose server is `a`, or `b` while `a` is away. */
 function valueOfA(): string {
   const ownerOf = (list: readonly string[], value: string): string => {
     const ring = new HashRing(list.map((address) => ({ address, weight: 1 })));
@@ -83,5 +86,5 @@ export const policies: readonly [string, Row][] = [
   ],
 ];
 
-/** The list of a policy's channel. */
+/** Returns the list of a policy's channel. */
 export const serversOf = ({ servers }: Row): readonly (string | ServerAddress)[] => servers ?? addresses;

@@ -1,6 +1,6 @@
 /**
- * The rules for repeating calls: which calls are repeated, how often, and what happens to the answers of the
- * other attempts. The test covers the rules alone, without a channel.
+ * Tests the rules for repeating calls: which calls are repeated, how often, and what happens to the answers
+ * of the other attempts. The test covers the rules alone, without a channel.
  */
 import { Metadata, RpcError, Status, type StatusCode } from 'rdma-rpc';
 import { expect, test } from 'vitest';
@@ -38,7 +38,7 @@ test('push-back is a time in ms, never, or absent', () => {
 test('a policy is read once, and an undefined value means the default', () => {
   const policy = { attemptsMax: 4, backoffMs: 50, backoffMaxMs: 1000, codes: [Status.ABORTED] };
   const counts = [0, 0];
-  /** A getter whose first value alone can be used. */
+  /** Returns an object with a getter whose first value alone can be used. */
   const each = (place: number, value: number) => ({
     get: () => (++counts[place]! === 1 ? value : Number.NaN),
     enumerable: true,

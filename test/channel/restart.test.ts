@@ -1,6 +1,6 @@
 /**
- * Servers as separate processes that end, hang and restart while a client continues to call. Every call ends,
- * and the channel reconnects.
+ * Tests servers as separate processes that end, hang and restart while a client continues to call. Every call
+ * ends, and the channel reconnects.
  */
 import { rmSync } from 'node:fs';
 import { createServer as listenOnly, type Socket } from 'node:net';
@@ -65,7 +65,7 @@ test('when a server is killed and started five times, calls wait for it and none
   }
 });
 
-/** The ways in which a server ends, each with whether calls on their way to the server may be lost. */
+/** The ways in which a server ends. Each says whether calls on their way to the server may be lost. */
 const ways: [string, (server: ServerProcess) => Promise<unknown>, lost: boolean][] = [
   ['shut down, with a grace', (server) => server.shutdown(), false],
   [
@@ -112,7 +112,7 @@ describe.each(ways)(
       };
       await more();
       await leave(first);
-      // Wait until the channel has noticed that no server listens.
+      // The test waits until the channel has noticed that no server listens.
       while (channel.state !== 'failing') await turn();
       await start(first.address);
       await more();

@@ -1,6 +1,6 @@
 /**
- * Outlier detection and health checks by a service configuration: the tests check which fields are read,
- * which are reported, and their effect.
+ * Tests outlier detection and health checks by a service configuration: the tests check which fields are
+ * read, which are reported, and their effect.
  */
 import { type ChannelOptions, createClient, RpcError, type ServiceConfig, Status } from 'rdma-rpc';
 import { addHealth, healthCheck } from 'rdma-rpc/health';

@@ -1,5 +1,6 @@
 /**
- * Service configuration: which fields are read, which are refused, and their effect on calls and policies.
+ * Tests service configuration: which fields are read, which are refused, and their effect on calls and
+ * policies.
  */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

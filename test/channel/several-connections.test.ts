@@ -1,4 +1,4 @@
-/** Several connections to one address, subsets and zones of a channel, and health checks. */
+/** Tests several connections to one address, subsets and zones of a channel, and health checks. */
 import { type Channel, createClient, Status } from 'rdma-rpc';
 import { addHealth, type Health, healthCheck } from 'rdma-rpc/health';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** Number of sessions at all servers. */
+/** Returns the number of sessions at all servers. */
 const sessions = (): number =>
   [...bed.running.values()].reduce((sum, { server }) => sum + server.sessionCount, 0);
 const dialled = (address: string): number => bed.dialled.filter((each) => each === address).length;

@@ -1,5 +1,6 @@
 /**
- * Resolvers that push lists, and sources that fail. The last answer stays in use and is marked as stale.
+ * Tests resolvers that push lists, and sources that fail. The last answer stays in use and is marked as
+ * stale.
  */
 import { type Channel, createClient, type Resolver, type ServerAddress, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -24,7 +25,7 @@ afterEach(async () => {
   await bed.close();
 });
 
-/** Lets time pass. */
+/** Lets virtual time pass. */
 async function pass(ms: number): Promise<void> {
   nowMs += ms;
   await vi.advanceTimersByTimeAsync(ms);

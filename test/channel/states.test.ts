@@ -1,6 +1,6 @@
 /**
- * The states of a connection as its channel shows them: pauses, calls that wait, calls that fail at once, and
- * the check after a silence.
+ * Tests the states of a connection as its channel shows them: pauses, calls that wait, calls that fail at
+ * once, and the check after a silence.
  */
 
 import { type ChannelOptions, type ChannelState, createClient, type RpcError, Status } from 'rdma-rpc';
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => bed.close());
 
-/** A time so long that no pause ends within a test. */
+/** This time is so long that no pause ends within a test. */
 const longMs = 600_000;
 
 describe('states', () => {

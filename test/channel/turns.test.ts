@@ -1,6 +1,6 @@
 /**
- * The limits of attempts to connect to one address: how many run at once, and what happens to the others. The
- * test moves the clock.
+ * Tests the limits of attempts to connect to one address: how many run at once, and what happens to the
+ * others. The test moves the clock.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** Zones, subsets, and weights by load reports: the policies alone. */
+/** Tests zones, subsets, and weights by load reports: the policies alone. */
 import { describe, expect, test } from 'vitest';
 import { ByReports } from '../../runtime/client/balancing/by-reports.ts';
 import { InTurn } from '../../runtime/client/balancing/in-turn.ts';

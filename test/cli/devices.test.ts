@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc devices`: its output for devices of every kind, and the command itself on any machine that runs
- * the tests.
+ * Tests `rdma-rpc devices`: its output for devices of every kind, and the command itself on any machine that
+ * runs the tests.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

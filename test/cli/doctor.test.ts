@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc doctor` and `info`: tables of simulated machines, their screens, and one run on the machine that
- * runs the tests.
+ * Tests `rdma-rpc doctor` and `info`: tables of simulated machines, their screens, and one run on the machine
+ * that runs the tests.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

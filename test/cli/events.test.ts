@@ -1,4 +1,6 @@
-/** `rdma-rpc events`: events of simulated devices, and the command on the machine that runs the tests. */
+/**
+ * Tests `rdma-rpc events`: events of simulated devices, and the command on the machine that runs the tests.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   type DeviceEvent,

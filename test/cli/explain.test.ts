@@ -1,4 +1,4 @@
-/** `rdma-rpc explain`: its output for calls of each tier on the fabrics that every machine has. */
+/** Tests `rdma-rpc explain`: its output for calls of each tier on the fabrics that every machine has. */
 import { join } from 'node:path';
 import { createServer } from 'rdma-rpc';
 import { addReflection } from 'rdma-rpc/reflection';

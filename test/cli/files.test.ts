@@ -1,6 +1,6 @@
 /**
- * `list`, `describe` and `call` with files instead of reflection, streams from stdin, output for programs,
- * and peers of other implementations.
+ * Tests `list`, `describe` and `call` with files instead of reflection, streams from stdin, output for
+ * programs, and peers of other implementations.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';

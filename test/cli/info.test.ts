@@ -1,4 +1,4 @@
-/** The output of `rdma-rpc info` on a simulated machine. */
+/** Tests the output of `rdma-rpc info` on a simulated machine. */
 import { expect, test } from 'vitest';
 import type { Facts } from '../../cli/machine/facts.ts';
 import { infoOf, infoText } from '../../cli/machine/info.ts';

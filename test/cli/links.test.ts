@@ -1,4 +1,6 @@
-/** `rdma-rpc links`: its output for links of every kind, on simulated machines, and the command itself. */
+/**
+ * Tests `rdma-rpc links`: its output for links of every kind, on simulated machines, and the command itself.
+ */
 import { describe, expect, test } from 'vitest';
 import { linksOf, linksText } from '../../cli/machine/links.ts';
 import type { DeviceCounters } from '../../runtime/counters/device-counters.ts';

@@ -1,4 +1,4 @@
-/** `rdma-rpc` when its output cannot be written: it behaves like GNU's programs. */
+/** Tests `rdma-rpc` when its output cannot be written: it behaves like GNU's programs. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Descriptors that no compiler would create, and requests with unknown names. Each causes an error of one
- * sentence.
+ * Tests descriptors that no compiler would create, and requests with unknown names. Each causes an error of
+ * one sentence.
  */
 
 import { describe, expect, test } from 'vitest';

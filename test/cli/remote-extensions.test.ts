@@ -1,5 +1,5 @@
 /**
- * Extensions that no import reaches: which of them `rdma-rpc call` requests from a server's reflection
+ * Tests extensions that no import reaches: which of them `rdma-rpc call` requests from a server's reflection
  * service, and how long it waits for them.
  */
 

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc doctor --report`: the reports of simulated machines, that nothing private is in a report, and a
- * report of the machine that runs the tests.
+ * Tests the reports of `rdma-rpc doctor --report` for simulated machines and for the machine that runs the
+ * tests. No report may contain anything private.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { hostname, tmpdir, userInfo } from 'node:os';

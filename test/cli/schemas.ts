@@ -1,6 +1,6 @@
 /**
- * Checks what commands print with `--json` against the schemas of docs/schemas. Used by the tests of the
- * commands.
+ * Checks the output of commands with `--json` against the schemas of docs/schemas. The tests of the commands
+ * use this file.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

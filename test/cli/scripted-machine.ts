@@ -1,6 +1,6 @@
 /**
- * Simulated machines, as files and as answers of native code. The tests of `rdma-rpc doctor` and `info` use
- * them.
+ * These are simulated machines, as files and as answers of native code. The tests of `rdma-rpc doctor` and
+ * `info` use them.
  */
 import type { Facts } from '../../cli/machine/facts.ts';
 import type { Machine } from '../../cli/machine/machine.ts';

@@ -1,6 +1,6 @@
 /**
- * The commands that connect to a server with TLS, and to one that requires client certificates. Runs the
- * built command as a user would.
+ * Tests the commands with a server with TLS, and with a server that requires client certificates. The tests
+ * run the built command as a user would.
  */
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

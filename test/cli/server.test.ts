@@ -1,6 +1,6 @@
 /**
- * The commands that query a server: health, list, describe, call. Runs the built command as a user would,
- * with a server in this process.
+ * Tests the commands that query a server: health, list, describe, call. The tests run the built command as a
+ * user would, with a server in this process.
  */
 import { createServer as createNetServer } from 'node:net';
 import { createServer, type HandlerContext, Metadata, RpcError, type Server, Status } from 'rdma-rpc';

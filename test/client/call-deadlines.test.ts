@@ -1,6 +1,6 @@
 /**
- * Deadlines of a session's calls. Only deadlines that were set in a long event-loop iteration move, by the
- * length of the iteration. Other sessions are not visited.
+ * Tests deadlines of a session's calls. Only deadlines that were set in a long event-loop iteration move, by
+ * the length of the iteration. Other sessions are not visited.
  */
 import { afterEach, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';

@@ -1,6 +1,6 @@
 /**
- * A ClientSession on a scripted native side, with a count of how often each call settles. The tests of the
- * client endpoint are based on it.
+ * This is a ClientSession on a scripted native side, with a count of how often each call settles. The tests
+ * of the client endpoint are based on it.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';
@@ -38,7 +38,7 @@ export class ClientBed {
   /** How often each started call has settled. */
   readonly settled: number[] = [];
   done = 0;
-  /** Called when a call has ended. */
+  /** This function is called when a call has ended. */
   onDone: () => void = () => undefined;
   /** The server's reason for ending the session, when it arrives. */
   words: Promise<string | undefined> | undefined;
@@ -46,7 +46,7 @@ export class ClientBed {
   reports = 0;
   /** Number of times that a silence was reported. */
   silences = 0;
-  /** Whether calls that no handler has seen are requeued, and the list of the requeued calls. */
+  /** True when calls that no handler has seen are requeued, and the list of the requeued calls. */
   requeues = false;
   readonly requeued: Unsent[] = [];
 

@@ -1,6 +1,6 @@
 /**
- * Large messages on the client's side, against a scripted native side: gather entries, keys, and how long
- * each side keeps which memory.
+ * Tests large messages on the client's side, against a scripted native side: the tests check gather entries,
+ * keys, and how long each side keeps which memory.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';

@@ -1,6 +1,6 @@
 /**
- * The client's call table against a scripted native side. In every order of events, each call settles exactly
- * once.
+ * Tests the client's call table against a scripted native side. In every order of events, each call settles
+ * exactly once.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';

@@ -1,6 +1,6 @@
 /**
- * Options that a client has for all of its calls. They are fixed when the client is made: they are computed
- * once, and never change.
+ * Tests options that a client has for all of its calls. The options are fixed when the client is made: they
+ * are computed once, and never change.
  */
 import { createClient, type Interceptor, Metadata } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Calls that are cancelled before they have begun leave nothing behind: no connection, listener or timer.
+ * Calls that are cancelled before they have begun leave no connection, listener or timer behind.
  */
 import { getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';

@@ -1,5 +1,5 @@
 /**
- * The queue of calls that wait for a connection or a slot, while the call at its head is being started.
+ * Tests the queue of calls that wait for a connection or a slot, while the call at its head is being started.
  */
 import { describe, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
@@ -17,7 +17,7 @@ test('a call that starts the head of the queue and returns to the queue does not
   const started: unknown[] = [];
   const start = ({ request }: WaitingCall): boolean => {
     started.push(request);
-    // A connection is lost in this moment, while another connection exists.
+    // A connection is lost at this moment, while another connection exists.
     queue.startAll(start);
     return started.length < 3;
   };

@@ -1,5 +1,5 @@
 /**
- * Messages in the aligned layout: encoded with large `bytes` out of line, laid out with gaps as at a
+ * Tests messages in the aligned layout: encoded with large `bytes` out of line, laid out with gaps as at a
  * receiver, and decoded again. For any message and any cuts, the result is the same message, and every
  * out-of-line value begins on a multiple of 64 bytes. No byte of a gap is ever visible, whatever a peer
  * claims about its segments.

@@ -1,5 +1,5 @@
 /**
- * A bundler's output for an application that uses one of many messages of a generated file. The output
+ * Tests a bundler's output for an application that uses one of many messages of a generated file. The output
  * contains that message, and nothing that the application does not use.
  */
 import { readFileSync } from 'node:fs';

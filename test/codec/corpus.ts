@@ -1,6 +1,6 @@
 /**
- * The test corpus: every message of test/codec/protos as our generated type and as protobufjs's reflection of
- * the same file, and the conversions between the two. The codec tests share it.
+ * This is the test corpus: every message of test/codec/protos as our generated type and as protobufjs's
+ * reflection of the same file, and the conversions between the two. The codec tests share it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -110,7 +110,8 @@ const scalars: Record<string, fc.Arbitrary<unknown>> = {
 };
 
 /**
- * protobufjs represents 64-bit numbers as objects of this class. Its types do not list the static methods.
+ * protobufjs represents 64-bit numbers as objects of this class. The types of protobufjs do not list the
+ * static methods.
  */
 const Long = protobuf.util.Long as unknown as { fromString(digits: string, unsigned: boolean): unknown };
 

@@ -1,6 +1,6 @@
 /**
- * The values that decode() accepts: a Uint8Array of any realm and any subclass. Any other value from plain
- * JavaScript causes a TypeError that names the message; it is never decoded to an empty message.
+ * Tests the values that decode() accepts: a Uint8Array of any realm and any subclass. Any other value from
+ * plain JavaScript causes a TypeError that names the message; it is never decoded to an empty message.
  */
 import { runInNewContext } from 'node:vm';
 import { Any, CodecError, createRegistry, type MessageType, StringValue } from 'rdma-rpc/codec';

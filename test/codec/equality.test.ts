@@ -1,5 +1,5 @@
 /**
- * Comparing, copying and merging values by equals, clone and merge. protobuf-es.test.ts has random messages.
+ * Tests how equals, clone and merge compare, copy and merge values. protobuf-es.test.ts has random messages.
  */
 import { clone, equals, merge } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Hostile bytes: for any input, a decoder either returns a message that can be encoded again, or throws
+ * Tests hostile bytes: for any input, a decoder either returns a message that can be encoded again, or throws
  * CodecError. The test is seeded, so that a failure is reproducible.
  */
 import fc from 'fast-check';

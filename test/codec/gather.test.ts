@@ -1,6 +1,6 @@
 /**
- * Encoding with out-of-line values. The encoded segments and the values, joined in order, equal the plain
- * encoding, whichever values are out of line.
+ * Tests encoding with out-of-line values. The encoded segments and the values, joined in order, equal the
+ * plain encoding, whichever values are out of line.
  */
 import fc from 'fast-check';
 import { outOfLineMax, Writer } from 'rdma-rpc/codec';
@@ -12,7 +12,7 @@ import { Packed, Scalars, Tree, type TreeInit } from './gen/everything.rdma.ts';
 const seed = 20_261_121;
 
 interface Gathered {
-  /** Encoded segments and values, joined. */
+  /** The encoded segments and values, joined in order. */
   readonly bytes: Buffer;
   readonly outOfLine: number;
   readonly memoryBytes: number;

@@ -1,6 +1,6 @@
 /**
- * The generator's option `int64`: the same messages with bigints, strings and numbers give the same bytes and
- * the same JSON.
+ * Tests the generator's option `int64`: the same messages with bigints, strings and numbers give the same
+ * bytes and the same JSON.
  */
 
 import { create, toBinary } from '@bufbuild/protobuf';

@@ -1,4 +1,7 @@
-/** Extensions in JSON, as members called `[full.name]`, compared with protobuf-es; and duplicate members. */
+/**
+ * Tests extensions in JSON, as members called `[full.name]`, compared with protobuf-es; and duplicate
+ * members.
+ */
 import {
   fromBinary as esFromBinary,
   fromJson as esFromJson,

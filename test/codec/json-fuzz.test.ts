@@ -1,6 +1,6 @@
 /**
- * Hostile JSON: parsing any input either gives a message that can be written again, or throws CodecError. The
- * test is seeded, so that a failure is reproducible.
+ * Tests hostile JSON: parsing any input either gives a message that can be written again, or throws
+ * CodecError. The test is seeded, so that a failure is reproducible.
  */
 import fc from 'fast-check';
 import * as codec from 'rdma-rpc/codec';

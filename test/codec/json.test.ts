@@ -1,6 +1,6 @@
 /**
- * The JSON mapping's options, its text forms and its errors. conformance/ has valid and invalid inputs, and
- * protobuf-es.test.ts random messages.
+ * Tests the JSON mapping's options, its text forms and its errors. conformance/ has valid and invalid inputs,
+ * and protobuf-es.test.ts random messages.
  */
 import { CodecError, createRegistry, packAny, StringValue } from 'rdma-rpc/codec';
 import { fromJson, fromJsonString, type JsonValue, jsonReplacer, toJson, toJsonString } from 'rdma-rpc/json';

@@ -1,4 +1,4 @@
-/** Map fields: number keys with and without gaps, and the kinds of objects that can be maps. */
+/** Tests map fields: number keys with and without gaps, and the kinds of objects that can be maps. */
 import { fromBinary } from '@bufbuild/protobuf';
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';

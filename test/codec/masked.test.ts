@@ -1,4 +1,4 @@
-/** Applied field masks, by the rules of field_mask.proto and of protobuf's FieldMaskUtil. */
+/** Tests applied field masks, by the rules of field_mask.proto and of protobuf's FieldMaskUtil. */
 import { CodecError, checkFieldMask, mergeByMask, pruneByMask } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import type { AnyMessage, AnyType } from './corpus.ts';

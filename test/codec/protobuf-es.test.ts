@@ -1,7 +1,7 @@
 /**
- * Comparison with protobuf-es, for every message of the corpus. On seeded random messages, each library reads
- * the output of the other, in the binary format and in JSON. If one of them refuses to write a value as JSON
- * (a timestamp in the year 200,000), the other must refuse it too.
+ * Compares our codec with protobuf-es, for every message of the corpus. On seeded random messages, each
+ * library reads the output of the other, in the binary format and in JSON. If one of them refuses to write a
+ * value as JSON (a timestamp in the year 200,000), the other must refuse it too.
  */
 import {
   type JsonValue as EsJson,

@@ -1,6 +1,6 @@
 /**
- * protobuf-es on the corpus, created from the descriptors in our generated files. The comparisons with
- * protobuf-es share it.
+ * This is protobuf-es on the corpus, created from the descriptors in our generated files. The comparisons
+ * with protobuf-es share it.
  */
 import {
   create,

@@ -1,6 +1,6 @@
 /**
- * Comparison with protobufjs: the same bytes are written, and the same message is read, for every message of
- * the corpus.
+ * Compares our codec with protobufjs: the same bytes are written, and the same message is read, for every
+ * message of the corpus.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,7 +1,7 @@
 /**
- * Comparison with protoc: it reads our encoding and writes it again through its text format. We decode its
- * output to the same message. It uses a few random messages of every type of the corpus, because each takes
- * two processes.
+ * Compares our codec with protoc, which reads our encoding and writes it again through its text format. We
+ * decode protoc's output to the same message. The test uses a few random messages of every type of the
+ * corpus, because each message takes two processes.
  */
 import { execFileSync } from 'node:child_process';
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-/** The values that the encoder refuses, with an error that names the field. */
+/** Tests the values that the encoder refuses, with an error that names the field. */
 import { CodecError, type MessageType, Writer } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';
 import { encodeMeasured } from '../../runtime/codec/measured.ts';
@@ -148,8 +148,8 @@ const wrong: [string, unknown, unknown, string, RegExp][] = [
 ];
 
 /**
- * Returns the error that the encoder throws. It also tries a measured message, because measuring does not
- * check values.
+ * Returns the error that the encoder throws. The function also tries a measured message, because measuring
+ * does not check values.
  */
 function refusals(type: MessageType<unknown, unknown>, message: unknown): unknown[] {
   const writer = new Writer();

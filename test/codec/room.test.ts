@@ -1,6 +1,6 @@
 /**
- * Encoding with a limit. The encoder writes nothing at or after the limit and reports insufficient room, and
- * the size that `bound` returns is large enough.
+ * Tests encoding with a limit. The encoder writes nothing at or after the limit and reports insufficient
+ * room, and the size that `bound` returns is large enough.
  */
 import fc from 'fast-check';
 import { Writer } from 'rdma-rpc/codec';

@@ -1,6 +1,6 @@
 /**
- * Packed fields of every type: the written bytes are compared with varints encoded in the simple way, and
- * runs that are long, mixed, broken or segmented are decoded.
+ * Tests packed fields of every type: the written bytes are compared with varints encoded in the simple way,
+ * and runs that are long, mixed, broken or segmented are decoded.
  */
 import fc from 'fast-check';
 import { CodecError } from 'rdma-rpc/codec';

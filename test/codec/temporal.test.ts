@@ -1,6 +1,6 @@
 /**
- * Timestamps and Durations as Temporal objects, with a polyfill on every Node, and with Node's own Temporal
- * if it exists.
+ * Tests Timestamps and Durations as Temporal objects, with a polyfill on every Node, and with Node's own
+ * Temporal if it exists.
  */
 import {
   durationFromMs,

@@ -1,7 +1,7 @@
 /**
- * Texts of every length around each limit of the writers: the loop for short texts, measured texts, and
- * lengths of one, two and three bytes. Each is written into exactly the room that it needs, on the Node that
- * runs the test.
+ * Tests texts of every length around each limit of the writers: the loop for short texts, measured texts, and
+ * lengths of one, two and three bytes. Each text is written into exactly the room that it needs, on the Node
+ * that runs the test.
  */
 import { Writer } from 'rdma-rpc/codec';
 import { describe, expect, test, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Strings of every short length. They are copied in groups of 8, 4 and fewer characters, and no character may
- * be lost between the groups.
+ * Tests strings of every short length. Short strings are copied in groups of 8, 4 and fewer characters, and
+ * no character may be lost between the groups.
  */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';

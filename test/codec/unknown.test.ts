@@ -1,6 +1,6 @@
 /**
- * Unknown fields that are kept as bytes. The tests call the runtime functions that generated code calls when
- * the option asks for it.
+ * Tests unknown fields that are kept as bytes. The tests call the runtime functions that generated code calls
+ * when the option asks for it.
  */
 import { Source, Writer } from 'rdma-rpc/codec';
 import { boundUnknown, keepUnknown, type UnknownFields, writeUnknown } from 'rdma-rpc/generated/v1';

@@ -1,6 +1,6 @@
 /**
- * Random well-known messages with valid contents, such as valid times, JSON, and an Any of a known type.
- * Random fields would not be valid. Overrides for `initOf`.
+ * These are random well-known messages with valid contents, such as valid times, JSON, and an Any of a known
+ * type. Random fields would not be valid. The values override those of `initOf`.
  */
 import fc from 'fast-check';
 import { BoolValue, listFromJson, packAny, StringValue, structFromJson, valueFromJson } from 'rdma-rpc/codec';

@@ -1,4 +1,4 @@
-/** Decodes encodings that our own encoder would never write. They are written in hexadecimal. */
+/** Decodes encodings that our own encoder would never write. The encodings are written in hexadecimal. */
 
 import { CodecError, type MessageType, Source } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

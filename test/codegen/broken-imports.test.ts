@@ -1,6 +1,6 @@
 /**
- * One file with a syntax error among other files. Files that import it report their own errors, and no error
- * that only results from the syntax error.
+ * One of several files has a syntax error. Files that import it report their own errors, but no error that
+ * only results from the syntax error.
  */
 import { expect, test } from 'vitest';
 import { diagnosticsOf, proto3 } from './workspace.ts';

@@ -1,6 +1,6 @@
 /**
- * Names that differ in a .proto but would be equal in TypeScript or in JSON. The generator gives each of them
- * a different name, and no value is lost in any format.
+ * Tests names that differ in a .proto but would be equal in TypeScript or in JSON. The generator gives each
+ * of them a different name, and no value is lost in any format.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,7 @@
-/** The command: exit codes, messages, `--watch`. Runs the built `dist/bundle/cli.js` as a user would. */
+/**
+ * Tests the exit codes and messages of the command, and `--watch`. The tests run the built
+ * `dist/bundle/cli.js` as a user would.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

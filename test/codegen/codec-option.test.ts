@@ -1,6 +1,6 @@
 /**
- * The options `preferred_codec` and `default_codec`. The tests check which setting takes precedence, and the
- * errors for invalid values. test/msgpack tests their effect.
+ * Tests the options `preferred_codec` and `default_codec`. The tests check which setting takes precedence,
+ * and the errors for invalid values. test/msgpack tests their effect.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Files that every compiler contains, and outdated files in the output directory. */
+/** Tests files that every compiler contains, and outdated files in the output directory. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

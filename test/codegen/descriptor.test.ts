@@ -1,6 +1,6 @@
 /**
- * The descriptor in each generated file: it equals the descriptor that protoc makes of the same .proto, and
- * the runtime returns it.
+ * Tests the descriptor in each generated file: it equals the descriptor that protoc makes of the same .proto,
+ * and the runtime returns it.
  */
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

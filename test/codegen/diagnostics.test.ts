@@ -1,6 +1,6 @@
 /**
- * The printed errors for wrong input. Their size is limited, their carets are in the right place, and all are
- * printed at once.
+ * Tests the printed errors for wrong input. The size of the errors is limited, their carets are in the right
+ * place, and all errors are printed at once.
  */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The examples of docs/reference/generated-code.md and generator.md: their output is compared, and their code
- * is run.
+ * Tests the examples of docs/reference/generated-code.md and generator.md: their output is compared, and
+ * their code is run.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,7 @@
-/** `enums: 'closed'`. The tests check the compiler's errors for programs, and that messages are the same. */
+/**
+ * Tests `enums: 'closed'`. The tests check the compiler's errors for programs, and that messages are the
+ * same.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-/** Errors in a .proto and their location: file, line, column and the affected text. */
+/** Tests errors in a .proto and their location: file, line, column and the affected text. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

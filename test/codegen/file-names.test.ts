@@ -1,4 +1,6 @@
-/** File names that cannot stand in an import unchanged. Both Node and the compiler must find the output. */
+/**
+ * Tests file names that cannot stand in an import unchanged. Both Node and the compiler must find the output.
+ */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

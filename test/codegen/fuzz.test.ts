@@ -1,6 +1,7 @@
 /**
- * Damaged .proto files. For any contents, the generator gives output or a GenerateError with a position. The
- * test is seeded, so that a failure is reproducible. RDMA_RPC_SEEDS=500 damages each file more often.
+ * Tests damaged .proto files. For any contents, the generator gives output or a GenerateError with a
+ * position. The test is seeded, so that a failure is reproducible. RDMA_RPC_SEEDS=500 damages each file more
+ * often.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

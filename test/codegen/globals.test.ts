@@ -1,6 +1,6 @@
 /**
- * Messages and enums with the name of a JavaScript or TypeScript global. A compiler finds the globals that
- * generated code uses, and none of them may have another meaning there.
+ * Tests messages and enums with the name of a JavaScript or TypeScript global. A compiler finds the globals
+ * that generated code uses, and none of them may have another meaning there.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

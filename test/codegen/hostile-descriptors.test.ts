@@ -1,6 +1,6 @@
 /**
- * Untrusted descriptors, as a plugin gets them. Names that would become code or invalid text cause an error
- * with the name, and no output is generated.
+ * Tests untrusted descriptors, as a plugin gets them. Names that would become code or invalid text cause an
+ * error with the name, and no output is generated.
  */
 
 import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';

@@ -1,7 +1,7 @@
 /**
- * Text that tries to break out of its context: comments, JSON names, defaults, file names and package names
- * that would end a comment, a string or an import. The output must load and return the original text. The
- * random texts are seeded, so a failure is reproducible.
+ * Tests text that tries to break out of its context: comments, JSON names, defaults, file names and package
+ * names that would end a comment, a string or an import. The output must load and return the original text.
+ * The random texts are seeded, so a failure is reproducible.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * Input that is large in one dimension. The generator must not depend on the depth of the stack.
+ * Tests input that is large in one dimension. The generator must not depend on the depth of the stack.
  */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,6 @@
 /**
- * The imports of a generated file: everything that its code uses, but no name that only its comments mention.
+ * Tests the imports of a generated file: everything that its code uses, but no name that only its comments
+ * mention.
  */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Several include directories: an import path stands for the first file that matches, and the generated file
- * must be the requested one.
+ * Tests several include directories: an import path stands for the first file that matches, and the generated
+ * file must be the requested one.
  */
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * Features of proto2 and the editions that proto3 lacks, in generated code: groups, required fields,
+ * Tests features of proto2 and the editions that proto3 lacks, in generated code: groups, required fields,
  * defaults, extensions and features. The results are compared with protoc's text format, and with protobufjs
  * if this protoc does not support editions.
  */

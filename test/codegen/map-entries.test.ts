@@ -1,7 +1,7 @@
 /**
- * Map entries as other encoders may write them: without a key, without a value, in either order, or more than
- * once. The bytes are written by hand, because our own encoder always writes both. The test generates the
- * module with the current source of the generator.
+ * Tests map entries as other encoders may write them: without a key, without a value, in either order, or
+ * more than once. The bytes are written by hand, because our own encoder always writes both. The test
+ * generates the module with the current source of the generator.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Rare input, valid or nearly valid. Each input gives either a result, or an error that names the invalid
- * input.
+ * Tests rare input, valid or nearly valid. Each input gives either a result, or an error that names the
+ * invalid input.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

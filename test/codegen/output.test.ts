@@ -1,5 +1,5 @@
 /**
- * The output: the same bytes every time, in the forms that docs/reference/generated-code.md guarantees.
+ * Tests the output: the same bytes every time, in the forms that docs/reference/generated-code.md guarantees.
  */
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, and errors that protoc
- * prints.
+ * Tests protoc-gen-rdma-rpc under the real protoc: the same files as from the command line, and errors that
+ * protoc prints.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, closeSync, constants, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** `generate()` of `rdma-rpc/codegen`, on which the command line and build tools are based. */
+/** Tests `generate()` of `rdma-rpc/codegen`, on which the command line and build tools are based. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatDiagnostic, GenerateError, type GenerateOptions, generate } from 'rdma-rpc/codegen';

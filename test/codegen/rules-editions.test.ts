@@ -1,6 +1,6 @@
 /**
- * The rules of editions; rules.test.ts has the rules of proto2 and proto3. buf and newer versions of protoc
- * agree on each rule.
+ * Tests the rules of editions; rules.test.ts has the rules of proto2 and proto3. buf and newer versions of
+ * protoc agree on each rule.
  */
 import { describe, expect, test } from 'vitest';
 import { byErrors, type Rule, testRules } from './rules.ts';

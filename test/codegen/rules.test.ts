@@ -1,6 +1,6 @@
 /**
- * The rules of proto2 and proto3. Each rule has a file that follows it and a file that violates it. protoc
- * and buf agree on each file.
+ * Tests the rules of proto2 and proto3. Each rule has a file that follows it and a file that violates it.
+ * protoc and buf agree on each file.
  */
 import { describe, expect, test } from 'vitest';
 import { type Rule, testRules } from './rules.ts';

@@ -1,4 +1,4 @@
-/** A temporary directory with .proto files, for tests of the generator. */
+/** This is a temporary directory with .proto files, for tests of the generator. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * Two containers of one pod. Each process has user, pid, mount, network and IPC namespaces of its own and is
- * a different user. They share only a directory with the socket. Each side is killed at seeded moments, which
- * range from the first byte of the handshake to calls of all sizes in flight.
+ * Tests two containers of one pod. Each process has user, pid, mount, network and IPC namespaces of its own
+ * and is a different user. The two containers share only a directory with the socket. Each side is killed at
+ * seeded moments, which range from the first byte of the handshake to calls of all sizes in flight.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';

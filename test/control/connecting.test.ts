@@ -1,6 +1,6 @@
 /**
- * Tests the way from the chosen fabric to a connected session, with native sides that the tests script.
- * Sessions connect late, fail late, or are lost at the worst moment. Then the next fabric is tried.
+ * Tests how the chosen fabric leads to a connected session, with native sides that the tests script. Sessions
+ * connect late, fail late, or are lost at the worst moment. The next fabric is then tried.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { configure, createClient, RpcError, Status } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * The choice of fabric on a machine as it is: options and environment, warnings about it, and contexts of one
- * session.
+ * Tests the choice of a fabric on the current machine: options and environment, warnings about the choice,
+ * and contexts of one session.
  */
 
 import { setFlagsFromString } from 'node:v8';

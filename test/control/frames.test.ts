@@ -1,5 +1,5 @@
 /**
- * The frames of the sideband connection. The tests check each field by its name. The tests also pass
+ * Tests the frames of the sideband connection. The tests check each field by its name. The tests also pass
  * arbitrary data to the connection that carries the frames.
  */
 import { type Duplex, duplexPair } from 'node:stream';

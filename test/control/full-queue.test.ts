@@ -1,6 +1,6 @@
 /**
- * A unix socket whose queue of connections to be accepted is full. The system then returns EAGAIN, whereas
- * TCP tries again by itself.
+ * Tests a unix socket whose queue of connections to be accepted is full. The system then returns EAGAIN,
+ * whereas TCP tries again by itself.
  */
 import { closeSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Handshakes under overload. A handshake that makes progress is never evicted, and a stalled handshake is.
- * Handshakes beyond the limit are told when to retry.
+ * Tests handshakes under overload. A handshake that makes progress is never evicted, and a stalled handshake
+ * is. Handshakes beyond the limit are told when to retry.
  */
 
 import { duplexPair } from 'node:stream';
@@ -30,7 +30,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A HandshakeLimiter for numbers. The handshakes in `stalled` count as stalled all the time. */
+/** Makes a HandshakeLimiter for numbers. The handshakes in `stalled` count as stalled all the time. */
 function places(max: number) {
   const gone: number[] = [];
   const stalled = new Set<number>();
@@ -98,7 +98,8 @@ describe('places', () => {
     enter(3);
     await turn();
     expect([gone, served]).toEqual([[], [0, 1, 2, 3]]);
-    // The next handshake waits until one of these has also been silent for a moment, or has finished.
+    // The next handshake waits until one of these handshakes has also been silent for a moment, or has
+    // finished.
     stalled.add(2);
     enter(4);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs - 1);
@@ -159,7 +160,7 @@ describe('places', () => {
   test('evict no handshake that has been silent for less than a round trip may take', async () => {
     const { all, gone, stalled, served, enter } = places(1);
     let next = 0;
-    // All of them arrive at once, so none has been silent for long when the last one arrives.
+    // All handshakes arrive at once, so none of them has been silent for long when the last one arrives.
     stalled.add(next);
     enter(next++);
     await vi.advanceTimersByTimeAsync(handshakeYieldMs);
@@ -334,7 +335,7 @@ describe('a connection in its handshake', () => {
     const received = link.receive(2);
     vi.advanceTimersByTime(600);
     expect(link.awaitedMs).toBe(300);
-    // Its connection for data has arrived, so the rest is one round trip.
+    // The client's connection for data has arrived, so the rest of the handshake is one round trip.
     link.progressed();
     vi.advanceTimersByTime(200);
     expect([link.steps, link.awaitedMs]).toEqual([1, 200]);

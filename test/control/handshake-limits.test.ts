@@ -1,5 +1,5 @@
 /**
- * The number of connections that a server admits, and the limits on which the two sides agree.
+ * Tests the number of connections that a server admits, and the limits on which the two sides agree.
  */
 import {
   type Channel,

@@ -1,6 +1,6 @@
 /**
- * The time limit of a handshake. The tests check which clients the server refuses, and that a step in time
- * counts even if it was read late.
+ * Tests the time limit of a handshake. The tests check which clients the server refuses, and that a step in
+ * time counts even if it was read late.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Handshakes } from '../../runtime/control/handshake/handshakes.ts';

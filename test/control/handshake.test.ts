@@ -1,6 +1,6 @@
 /**
- * Admission of connections by a server: hostile, silent, foreign and too many clients. The tests also check
- * the error of a client when the server is of another kind.
+ * Tests the admission of connections by a server: hostile, silent, foreign and too many clients. The tests
+ * also check the error of a client when the server is of another kind.
  */
 import { connect, createServer as listen, type Server as NetServer, type Socket } from 'node:net';
 import { duplexPair } from 'node:stream';

@@ -1,6 +1,6 @@
 /**
- * The kinds of data that a session may send to a peer. Each kind has a feature bit of its own, which an older
- * peer does not set.
+ * Tests the kinds of data that a session may send to a peer. Each kind has a feature bit of its own, which an
+ * older peer does not set.
  */
 import { expect, test } from 'vitest';
 import { feature, ownFeatures } from '../../runtime/control/frames.ts';

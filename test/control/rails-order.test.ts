@@ -1,4 +1,7 @@
-/** The devices that a client tries with one server, in order, and what a server names in its welcome. */
+/**
+ * Tests which devices a client tries with one server, in order, and which devices a server names in its
+ * welcome.
+ */
 import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { bytesOf } from '../../runtime/control/gids.ts';

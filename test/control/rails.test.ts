@@ -1,4 +1,4 @@
-/** The choice between several RDMA devices for one peer. */
+/** Tests the choice between several RDMA devices for one peer. */
 import { describe, expect, test } from 'vitest';
 import { bytesOf, gidOf, inNetwork } from '../../runtime/control/gids.ts';
 import { railsOf, towards } from '../../runtime/control/rails.ts';

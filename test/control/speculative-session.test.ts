@@ -1,6 +1,6 @@
 /**
- * The session that a server makes before its client asks for one. The tests check when the session exists,
- * which client gets it, and when it is removed.
+ * Tests the session that a server makes before its client asks for one. The tests check when the session
+ * exists, which client gets it, and when it is removed.
  */
 import { configure } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

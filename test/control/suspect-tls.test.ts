@@ -1,6 +1,6 @@
 /**
- * TLS with addresses whose handshakes have failed. The tests check when each of them may begin, and which
- * handshakes wait for which others.
+ * Tests TLS with addresses whose handshakes have failed. The tests check when each of them may begin, and
+ * which handshakes wait for which others.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';

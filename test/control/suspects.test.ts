@@ -1,5 +1,5 @@
 /**
- * Addresses whose handshakes have failed: the reasons and the time for which they are remembered.
+ * Tests addresses whose handshakes have failed: the reasons and the time for which they are remembered.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';

@@ -1,6 +1,6 @@
 /**
- * A fabric that exists only in this file: an entry of the table, and native code that accepts its name. The
- * table entry determines everything else that a new fabric needs (CONTRIBUTING, "A fabric").
+ * Tests a fabric that exists only in this file: an entry of the table, and native code that accepts its name.
+ * The table entry determines everything else that a new fabric needs (CONTRIBUTING, "A fabric").
  */
 import { createChannel, createClient, createServer, Status } from 'rdma-rpc';
 import { expect, test, vi } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Unauthenticated peers at the server. Silent peers never evict a peer that sends frames, and a refusal
+ * Tests unauthenticated peers of a server. Silent peers never evict a peer that sends frames, and a refusal
  * contains no information about the server.
  */
 import { readFileSync } from 'node:fs';
@@ -63,7 +63,7 @@ describe('a client that', () => {
     const spoken = await welcomed(dial, 4);
     // The number of connections that tcp clients open for their data.
     const second = Array.from({ length: 4 }, dial);
-    // One more connection evicts the oldest of these. The others are still open.
+    // One more connection evicts the oldest of these connections. The others are still open.
     dial();
     await until(() => second[0]!.ended !== undefined);
     expect([...spoken, ...second.slice(1)].filter(({ ended }) => ended !== undefined)).toEqual([]);

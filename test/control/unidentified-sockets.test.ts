@@ -35,7 +35,7 @@ afterEach(() => {
   unidentified.close();
 });
 
-/** The client's end of a connection that has just been accepted. */
+/** Returns the client's end of a connection that has just been accepted. */
 function arrive(): Duplex {
   const [near, far] = duplexPair();
   unidentified.add(far as Socket, 'a client');

@@ -1,6 +1,6 @@
 /**
- * `listen('unix:PATH')` when a file exists at its path. The tests check which file is there afterwards. A
- * server never removes files of others, and only one server has the address.
+ * Tests `listen('unix:PATH')` when a file exists at its path. The tests check which file is there afterwards.
+ * A server never removes files of others, and only one server has the address.
  */
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';

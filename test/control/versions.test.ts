@@ -1,7 +1,8 @@
 /**
- * Peers of other releases, with other wire versions or other versions of a fabric. Such peers are refused, or
- * connect on another fabric. Neither side reads memory or bytes whose layout it does not know. The tests
- * change the peers' frames and address blobs on the way, so that each side acts as a different release.
+ * Tests peers of other releases, with other wire versions or other versions of a fabric. Such peers are
+ * refused, or connect on another fabric. Neither side reads memory or bytes whose layout it does not know.
+ * The tests change the peers' frames and address blobs on the way, so that each side acts as a different
+ * release.
  */
 import {
   type Channel,
@@ -34,7 +35,7 @@ afterEach(async () => {
   clientLog.length = 0;
 });
 
-/** Makes a channel. Its frames and those of its server are changed on the way. */
+/** Makes a channel. The frames of the channel and those of its server are changed on the way. */
 async function through(change: Change, options: ChannelOptions = {}, at = '127.0.0.1:0'): Promise<Channel> {
   server = createServer({ log: (line) => serverLog.push(line) });
   server.add(EchoDefinition, { echo: ({ number, payload }) => ({ number, payload: payload.slice() }) });
@@ -103,13 +104,13 @@ type Blob = { readonly address: Uint8Array; readonly fabric?: string };
 type Offers = { readonly fabrics: readonly { readonly name: string }[]; readonly features: number };
 const isShm = (name: string): boolean => name === 'shm' || name === 'shm-fd';
 
-/** A client that states version 9 of shared memory in its frame. */
+/** Acts as a client that states version 9 of shared memory in its frame. */
 const says: Change = of('hello', ({ fabrics }: Offers) => ({
   fabrics: fabrics.map((offer) => (isShm(offer.name) ? { ...offer, version: 9 } : offer)),
 }));
 /**
- * A client that states its version only in its address, like a release that does not send the versions of
- * fabrics.
+ * Acts as a client that states its version only in its address, like a release that does not send the
+ * versions of fabrics.
  */
 const tells: Change = (frame) => {
   if (frame.type === 'hello')
@@ -118,7 +119,10 @@ const tells: Change = (frame) => {
     ? { ...frame, address: withVersion(frame.address, 9) }
     : frame;
 };
-/** A server that states its version in its address. (The address of tcp begins with a different number.) */
+/**
+ * Acts as a server that states its version in its address. (The address of tcp begins with a different
+ * number.)
+ */
 const answersSo: Change = of('attached', ({ address }: Blob) =>
   new DataView(address.buffer, address.byteOffset).getUint32(0, true) === 0x6d687372
     ? { address: withVersion(address, 9) }

@@ -1,5 +1,5 @@
 /**
- * Details of errors. The decoded details equal the encoded ones, and gRPC peers see the same details.
+ * Tests details of errors. The decoded details equal the encoded ones, and gRPC peers see the same details.
  */
 import { createClient, createInProcessChannel, Metadata, RpcError, Status } from 'rdma-rpc';
 import { BadRequest, detail, ErrorInfo, StatusMessage } from 'rdma-rpc/details';

@@ -1,6 +1,6 @@
 /**
- * The place where a message keeps its lease. Only leaseOf sees the lease, so the application's operations on
- * the message are not affected by it.
+ * Tests the place where a message keeps its lease. Only leaseOf sees the lease, so the application's
+ * operations on the message are not affected by it.
  */
 import { describe, expect, test } from 'vitest';
 import { BlockLease, leaseOf, setLease } from '../../runtime/core/lease.ts';

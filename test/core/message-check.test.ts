@@ -1,6 +1,6 @@
 /**
- * Messages with unknown properties. Each is reported once, at the first opportunity, with a suggestion of the
- * name that was meant.
+ * Tests messages with unknown properties. Each is reported once, at the first opportunity, with a suggestion
+ * of the name that was meant.
  */
 import { createClient, createInProcessChannel } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

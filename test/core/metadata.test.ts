@@ -1,5 +1,6 @@
 /**
- * Metadata as users see it, and its wire form. The tests check which entries are refused, and the reasons.
+ * Tests metadata as users see it, and its wire form. The tests check which entries are refused, and the
+ * reasons.
  */
 import { inspect } from 'node:util';
 import { runInNewContext } from 'node:vm';

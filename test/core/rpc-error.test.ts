@@ -1,4 +1,4 @@
-/** Status codes and the error class. */
+/** Tests status codes and the error class. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { CodecError } from '../../runtime/codec/error.ts';

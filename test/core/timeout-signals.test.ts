@@ -1,4 +1,4 @@
-/** When calls begin to listen to signals of `AbortSignal.timeout()`, on a clock of the test. */
+/** Tests when calls begin to listen to signals of `AbortSignal.timeout()`, on a clock of the test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 let listenLater: (one: { listenNow(): void }) => void;

@@ -27,13 +27,13 @@ message U { google.protobuf.Api api = 1; google.protobuf.Timestamp at = 2; googl
 };
 
 /**
- * The output of each file when it is requested alone: the files that appear beside it, and with
- * include_imports also those for the files that it imports.
+ * The output when each file is requested alone: the files that appear beside it, and, with include_imports,
+ * those for the files that it imports.
  */
 const made = {
   'notes.proto': [[], []],
   'option.proto': [[], ['notes']],
-  // Alone, it would need a file of the user, which the user must request.
+  // When requested alone, this file would need a file of the user, which the user must request.
   'plain.proto': [undefined, ['notes']],
   'field.proto': [[`${google}/descriptor`], [`${google}/descriptor`]],
   'features.proto': [[`${google}/go_features`], [`${google}/go_features`]],

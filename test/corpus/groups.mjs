@@ -1,5 +1,6 @@
 /**
- * The .proto files of the corpus: groups of files that import each other, each with its include directories.
+ * These are the .proto files of the corpus: groups of files that import each other, each with its include
+ * directories.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,8 +1,9 @@
 /**
- * Runs the generator on .proto files that this project has not written. All of them generate. The output
- * passes the compilers of three years in strict mode and loads in Node. protobuf-es and protobufjs agree on
- * random messages of every type. Run it by `npm run test:corpus`. It installs the packages that it needs into
- * build/corpus. Without a network it prints "not run" and ends with exit code 77.
+ * Runs the generator on .proto files that this project has not written. The generator accepts all of them.
+ * The output passes the compilers of three years in strict mode and loads in Node. protobuf-es and protobufjs
+ * agree on random messages of every type. `npm run test:corpus` runs this script. The script installs the
+ * packages that it needs into build/corpus. Without a network, the script prints "not run" and ends with exit
+ * code 77.
  */
 
 import { spawnSync } from 'node:child_process';

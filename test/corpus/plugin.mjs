@@ -1,6 +1,6 @@
 /**
- * Runs protoc-gen-rdma-rpc under protoc and under buf on a part of the corpus, whose output must be byte for
- * byte that of the command line. buf (with a buf.gen.yaml as in docs/reference/generator.md) is an optional
+ * Runs protoc-gen-rdma-rpc under protoc and under buf on a part of the corpus. Each byte of the output must
+ * equal that of the command line. buf (with a buf.gen.yaml as in docs/reference/generator.md) is an optional
  * package of the corpus, and protoc is a package of the system. When one of them is missing, the script
  * prints that.
  */

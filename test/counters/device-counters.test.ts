@@ -1,5 +1,5 @@
 /**
- * The counters of RDMA devices, read from a folder like the kernel's.
+ * Tests the counters of RDMA devices, read from a folder like the kernel's.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

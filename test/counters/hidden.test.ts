@@ -1,5 +1,5 @@
 /**
- * `configure({ countersPage: false })` prevents that the counters of this thread are read from outside; the
+ * After `configure({ countersPage: false })`, other processes cannot read the counters of this thread. The
  * thread still counts.
  */
 import { configure, createClient, stats } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * Counters pages: the page that this process writes, readers of the same user, and the handling of invalid
- * bytes.
+ * Tests counters pages: the page that this process writes, readers of the same user, and the handling of
+ * invalid bytes.
  */
 import {
   closeSync,

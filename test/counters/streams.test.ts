@@ -1,6 +1,6 @@
 /**
- * The counters of streams. Each stream is one call of its method, and its contents are counted as messages,
- * regardless of the parts in which they travel.
+ * Tests the counters of streams. Each stream is one call of its method, and its contents are counted as
+ * messages, regardless of the parts in which they travel.
  */
 import { createClient, leaseOf } from 'rdma-rpc';
 import { readCounters } from 'rdma-rpc/counters';
@@ -28,7 +28,8 @@ describe.each(ways)('%s', (way) => {
     world = await openStreams(way);
     const client = createClient(StreamsDefinition, world.channel);
     await client.unary({});
-    // Use only this world's context, because the counters of an earlier context disappear with it.
+    // Only this world's context is used, because the counters of an earlier context disappear with that
+    // context.
     const own = openContexts().filter(({ native }) => native.stats().sessions > 0);
     const stats = () => {
       const sum: Partial<Stats> = {};

@@ -1,6 +1,7 @@
 /**
- * An API server of Kubernetes as its public documentation describes it ("Kubernetes API Concepts"): lists in
- * pages, watches with bookmarks, errors as Status objects. A test sets the slices that exist and the faults.
+ * This is an API server of Kubernetes as its public documentation describes it ("Kubernetes API Concepts").
+ * The server has lists in pages, watches with bookmarks, and errors as Status objects. A test sets the slices
+ * that exist and the faults.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -24,7 +25,7 @@ export interface SliceGiven {
   readonly addressType?: string;
 }
 
-/** The object as the API server sends it. */
+/** Returns the object as the API server sends it. */
 export function objectOf(slice: SliceGiven, version: number): object {
   const endpoints = slice.endpoints.map((each) => {
     const given: EndpointGiven = typeof each === 'string' ? { address: each } : each;

@@ -1,6 +1,6 @@
 /**
- * Helpers that the tests of registries share: servers, channels, and the addresses of a channel. Ended after
- * each test.
+ * These are helpers that the tests of registries share: servers, channels, and the addresses of a channel.
+ * The servers and channels are closed after each test.
  */
 import {
   type Channel,
@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const end of ending.splice(0).reverse()) await end();
 });
 
-/** A server that answers with its own address. */
+/** Starts a server that answers with its own address. */
 export async function serve(address = '127.0.0.1:0') {
   const server = createServer();
   let own = '';
@@ -36,13 +36,13 @@ export function channelTo(resolver: Resolver, options: ChannelOptions = {}) {
   const channel = createChannel(resolver, { resolveMinMs: 0, backoffMs: 50, backoffMaxMs: 200, ...options });
   afterwards(() => channel.close());
   const client = createClient(EchoDefinition, channel);
-  /** The address of the server that answered. */
+  /** Resolves to the address of the server that answered. */
   const call = async (): Promise<string> =>
     (await client.fetch({}, { waitForReady: true, timeoutMs: 20_000 })).text ?? '';
   return { channel, call };
 }
 
-/** The addresses of a channel in order, with `?` behind stale ones. */
+/** Returns the addresses of a channel in order, with `?` behind stale ones. */
 export const known = (channel: Channel): string =>
   channel.addresses
     .map(({ address, stale }) => `${address}${stale ? '?' : ''}`)

@@ -1,6 +1,6 @@
 /**
- * The resolver of etcd against an etcd that compacts its history, cuts connections, is slow, is silent, or
- * sends invalid data.
+ * Tests the resolver of etcd against an etcd that compacts its history, cuts connections, is slow, is silent,
+ * or sends invalid data.
  */
 import { createServer } from 'node:net';
 import { createServer as createRpcServer } from 'rdma-rpc';

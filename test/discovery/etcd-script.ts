@@ -1,6 +1,6 @@
 /**
- * A scripted etcd: the test sets the answer to each list request, and writes to each watch, leaves it silent
- * or cuts it. Clients talk to it by gRPC, as to a real etcd.
+ * This is a scripted etcd. The test sets the answer to each list request, and writes to each watch, leaves
+ * the watch silent, or cuts it. Clients use the scripted etcd by gRPC, like a real one.
  */
 import { Server as GrpcServer, type Metadata, ServerCredentials, status } from '@grpc/grpc-js';
 import { KVDefinition, WatchDefinition } from '../../runtime/discovery/etcd/gen/rpc.rdma.ts';
@@ -81,7 +81,7 @@ export class ScriptedEtcd {
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** The newest watch. */
+  /** Returns the newest watch. */
   get watch(): Watch {
     return this.watches.at(-1)!;
   }

@@ -1,6 +1,6 @@
 /**
- * A real etcd of this machine (Debian's `etcd-server`) for one test. It is started on free ports of loopback
- * with its own folder, and is stopped and started again with its data or empty.
+ * This is a real etcd of this machine (Debian's `etcd-server`) for one test. The etcd is started on free
+ * ports of loopback with its own folder, and is stopped and started again with its data or empty.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -73,7 +73,7 @@ export class EtcdServer {
     await once(child, 'exit');
   }
 
-  /** After its next start, etcd has no keys. */
+  /** Makes etcd begin without keys at its next start. */
   empty(): void {
     rmSync(join(this.#folder, 'data'), { recursive: true, force: true });
   }

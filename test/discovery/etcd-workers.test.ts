@@ -1,6 +1,6 @@
 /**
- * A worker group in a real etcd: one registration stands for all of its workers, and it is removed before
- * they drain.
+ * Tests a worker group in a real etcd. One registration stands for all of its workers, and the registration
+ * is removed before the workers drain.
  */
 import { pathToFileURL } from 'node:url';
 import { type Channel, createChannel, createClient } from 'rdma-rpc';
@@ -28,7 +28,7 @@ const resolver = () => etcd({ endpoints: server.url, service });
 const listed = async (): Promise<string[]> =>
   (await resolver().resolve(AbortSignal.timeout(5000))).map((each) => (each as { address: string }).address);
 
-/** Within the time limit of the test. */
+/** This time is within the time limit of the test. */
 async function eventually(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition()));
 }

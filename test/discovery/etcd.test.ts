@@ -1,4 +1,4 @@
-/** Registration and the resolver against a real etcd: its leases, watches, TLS, users and restarts. */
+/** Tests registration and the resolver with a real etcd: its leases, watches, TLS, users and restarts. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Status } from 'rdma-rpc';

@@ -1,4 +1,4 @@
-/** EndpointSlices of an API server: the servers in them, how changes arrive, and possible failures. */
+/** Tests EndpointSlices of an API server: the servers in them, how changes arrive, and possible failures. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { writeFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';

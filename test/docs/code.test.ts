@@ -1,5 +1,5 @@
 /**
- * The TypeScript of all pages of docs/. Every program compiles in strict mode, and programs marked as
+ * Tests the TypeScript of all pages of docs/. Every program compiles in strict mode, and programs marked as
  * runnable print the output in their comments.
  */
 import { execFileSync } from 'node:child_process';

@@ -1,7 +1,7 @@
 /**
  * Reads the pages of docs/, and the parts of them that tests check: programs, and tables by the comment above
- * them. Used by the tests of this folder. Every page under docs/ is read, so that a new page is tested
- * without being listed.
+ * them. The tests of this folder use it. Every page under docs/ is read, so that a new page is tested without
+ * being listed.
  */
 import { projectFiles, read } from '../house/tree.ts';
 

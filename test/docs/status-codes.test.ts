@@ -1,6 +1,6 @@
 /**
- * The table of docs/reference/status-codes.md. This test makes each code that the library makes, and checks
- * the `processed` that the table has for it.
+ * Tests the table of docs/reference/status-codes.md. This test makes each code that the library makes, and
+ * checks the `processed` that the table has for it.
  */
 import {
   allocBuffer,
@@ -19,7 +19,7 @@ interface World {
   readonly client: Client<typeof EchoDefinition>;
   /** Closes the connection. */
   close(): Promise<void>;
-  /** Resolves when the handler of `behave` has begun; it never answers. */
+  /** Resolves when the handler of `behave` has begun. The handler never answers. */
   readonly begun: Promise<void>;
 }
 

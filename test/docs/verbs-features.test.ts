@@ -1,7 +1,7 @@
 /**
- * The table of the verbs' features: it is complete, agrees with the devices made of software, and with what
- * the sources of sessions and of `rdma-rpc/verbs` use and offer. test/rdma/verbs.test.ts compares the columns
- * of rxe and siw with these devices.
+ * Tests that the table of the verbs' features is complete, and that it agrees with the software devices and
+ * with the features that the sources of sessions and of `rdma-rpc/verbs` use and offer.
+ * test/rdma/verbs.test.ts compares the columns of rxe and siw with these devices.
  */
 import { openDevice } from 'rdma-rpc/verbs';
 import { describe, expect, test } from 'vitest';

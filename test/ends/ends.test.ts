@@ -1,8 +1,8 @@
 /**
  * A process or a worker may end at any moment and in any way, whatever it has open. The process ends with the
  * code that it would have had anyway, without a crash, and without hanging. Each cell is a process; `npm
- * test` runs a fifth of the cells (../extent.ts). It runs under the Node that runs this test and under each
- * Node that RDMA_RPC_NODES names (paths, separated by colons).
+ * test` runs a fifth of the cells (../extent.ts). A cell runs under the Node that runs this test and under
+ * each Node that RDMA_RPC_NODES names (paths, separated by colons).
  */
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ import { things } from './things.ts';
 interface End {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** For a worker: the events of its end that the main thread has received. */
+  /** For a worker, the events of its end that the main thread has received. */
   readonly worker?: { readonly code: number; readonly error: string };
 }
 const worker = (code: number, error = ''): End => ({ code: 0, signal: null, worker: { code, error } });

@@ -1,4 +1,4 @@
-/** The worker of the group that things.ts opens. */
+/** This is the worker of the group that things.ts opens. */
 import { createServer } from 'rdma-rpc';
 import { listenInWorker } from 'rdma-rpc/workers';
 import { echoHandlers } from '../runtime/echo-service.ts';

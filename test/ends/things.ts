@@ -1,8 +1,8 @@
 /**
- * The things that a process or a worker of the table of ends has open when it ends, by name. Each entry opens
- * its thing and returns a function that ends whatever keeps a process alive by design (a listening server,
- * calls in flight). After that call, the process ends by itself although nothing has been closed. cell.ts
- * uses the entries, in separate processes.
+ * These are the things that a process or a worker of the table of ends has open when it ends, by name. Each
+ * entry opens its thing and returns a function that ends whatever keeps a process alive by design (a
+ * listening server, calls in flight). After that call, the process ends by itself although nothing has been
+ * closed. cell.ts uses the entries, in separate processes.
  */
 import { once } from 'node:events';
 import {
@@ -30,7 +30,7 @@ export interface Addresses {
   readonly path: string;
 }
 
-/** Undefined when the thing keeps no process alive. */
+/** The value is undefined when the thing keeps no process alive. */
 type Finish = (() => unknown) | undefined;
 
 /** These references keep the values from being collected before the end. */
@@ -43,8 +43,8 @@ function open(address: string, options: ChannelOptions = {}): Channel {
 }
 
 /**
- * Makes small calls, one call in segments and one through the arena. Each of these uses memory that the
- * others do not use.
+ * Makes small calls, one call in segments and one through the arena. Each of these calls uses memory that the
+ * other calls do not use.
  */
 async function calls(channel: Channel): Promise<void> {
   const { echo } = createClient(EchoDefinition, channel);

@@ -1,6 +1,6 @@
 /**
  * Tests which alerts fire in which situation of a fleet, with the unit tests of Prometheus' own promtool
- * (Debian's `prometheus`). Skipped where it is missing.
+ * (Debian's `prometheus`). The tests are skipped where promtool is missing.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * The metrics of an application that exports everything: a server and a client with the package's metrics and
- * those of examples/dashboard/fleet.ts. The tests compare the metrics that dashboards, alerts and manifests
- * name with these.
+ * These are the metrics of an application that exports everything: a server and a client with the package's
+ * metrics and those of examples/dashboard/fleet.ts. The tests compare the metrics that dashboards, alerts and
+ * manifests name with these.
  */
 import { Registry } from 'prom-client';
 import { createChannel, createClient, createServer } from 'rdma-rpc';
@@ -26,7 +26,7 @@ export interface Exported {
   readonly text: string;
 }
 
-/** Samples that only grow although they are exported as gauges. */
+/** These samples only grow although they are exported as gauges. */
 const growing = new Set([
   'rdma_rpc_device_counter',
   ...Object.keys(noStats)

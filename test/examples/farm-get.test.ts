@@ -1,6 +1,6 @@
 /**
- * GET by READ. Values arrive complete although they are written at the same time. This holds in any order of
- * the steps of writers and readers, and in whichever process the writer runs.
+ * Tests GET by READ. Values arrive complete although they are written at the same time. Values are complete
+ * in any order of the steps of writers and readers, and in whichever process the writer runs.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

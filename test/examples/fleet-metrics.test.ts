@@ -1,4 +1,6 @@
-/** The counts of examples/dashboard/fleet.ts: the losses of a channel, and connections by their result. */
+/**
+ * Tests the counts of examples/dashboard/fleet.ts: the losses of a channel, and connections by their result.
+ */
 import { EventEmitter } from 'node:events';
 import { Registry } from 'prom-client';
 import type { AcceptedSession, ChannelState, RefusedSession } from 'rdma-rpc';

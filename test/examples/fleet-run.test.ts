@@ -1,6 +1,6 @@
 /**
- * The fleet of examples/fleet at work, with etcd in network namespaces, and with a file and plain processes:
- * servers are rolled, killed and cut off under load, no call fails, and the command ends.
+ * Runs the fleet of examples/fleet, with etcd in network namespaces, and with a file and plain processes.
+ * Servers are rolled, killed and cut off under load. No call fails, and the command ends.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,6 @@
-/** The parts of examples/fleet that need no other process: arguments, addresses, the table and the page. */
+/**
+ * Tests the parts of examples/fleet that need no other process: arguments, addresses, the table and the page.
+ */
 import { describe, expect, test } from 'vitest';
 import { endsOf } from '../../examples/fleet/hosts.ts';
 import { optionsOf } from '../../examples/fleet/options.ts';

@@ -1,6 +1,6 @@
 /**
- * PUT and GET in the way of HERD, over UC and UD that lose and duplicate packets, over RC, and with hostile
- * clients.
+ * Tests PUT and GET in the way of HERD: over UC and UD that lose and duplicate packets, over RC, and with
+ * hostile clients.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

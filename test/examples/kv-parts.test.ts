@@ -1,5 +1,5 @@
 /**
- * The parts of the key-value example that need no connection: values that can be verified, the store's
+ * Tests the parts of the key-value example that need no connection: values that can be verified, the store's
  * budget, and the tables.
  */
 import fc from 'fast-check';

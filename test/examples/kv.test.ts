@@ -1,6 +1,6 @@
 /**
- * The key-value example over the runtime: statuses, the load's checks, the counters of every path, and the
- * demo's two processes.
+ * Tests the key-value example over the runtime: statuses, the load's checks, the counters of every path, and
+ * the demo's two processes.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';

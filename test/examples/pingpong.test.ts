@@ -1,5 +1,5 @@
 /**
- * The ping-pongs. Each kind runs on each device that supports it, and is refused with the reason on the
+ * Tests the ping-pongs. Each kind runs on each device that supports it, and is refused with the reason on the
  * others.
  */
 import { spawn } from 'node:child_process';

@@ -18,7 +18,7 @@ export interface Query {
   readonly grouping: readonly string[];
 }
 
-/** Throws when the text is no query. Variables of Grafana are replaced first. */
+/** Throws when the text is not a query. Variables of Grafana are replaced first. */
 export function parsed(text: string): Query {
   const query = text.replaceAll('$__rate_interval', '5m');
   const selectors: { metric: string; labels: string[]; rated: boolean }[] = [];

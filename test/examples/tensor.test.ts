@@ -1,5 +1,6 @@
 /**
- * The example of image tensors, run in one process over both fabrics. The tests compare addresses of memory.
+ * Tests the example of image tensors, run in one process over both fabrics. The tests compare addresses of
+ * memory.
  */
 import { expect, test } from 'vitest';
 import { callVision } from '../../examples/tensor/calls.ts';

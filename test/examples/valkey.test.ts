@@ -1,6 +1,6 @@
 /**
- * Valkey over RDMA: its client library over our stream, byte by byte against a scripted peer, and against
- * peers that violate the protocol.
+ * Tests Valkey over RDMA. The client library of Valkey runs over our stream, against a peer that is scripted
+ * byte by byte, and against peers that violate the protocol.
  */
 import { once } from 'node:events';
 import { Redis } from 'iovalkey';
@@ -58,7 +58,8 @@ describe.each(['sim', 'shm', 'tcp'])('iovalkey on %s', (device) => {
 });
 
 /**
- * A peer that is scripted byte by byte. The peer has its own queue pair, and uses none of the tested code.
+ * Makes a peer that is scripted byte by byte. The peer has its own queue pair, and uses none of the tested
+ * code.
  */
 async function scripted(role: 'client' | 'server', bufferBytes = 4096) {
   const device = openDevice('sim');

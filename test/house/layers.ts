@@ -1,6 +1,6 @@
 /**
- * The allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test applies to
- * imports and includes.
+ * These are the allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test
+ * applies to imports and includes.
  */
 
 export interface LayerRule {
@@ -14,8 +14,8 @@ export interface LayerRule {
 }
 
 /**
- * A rule for a folder of the runtime. It may use itself, and the folders and single files of the runtime that
- * are below it.
+ * Makes a rule for a folder of the runtime. The folder may use itself, and the folders and single files of
+ * the runtime that are below it.
  */
 function part(folder: string, below: string, files: string): LayerRule {
   const folders = [folder, ...below.split(' ')].filter((name) => name !== '').join('|');
@@ -117,7 +117,7 @@ export const nativeLayers: readonly LayerRule[] = [
     files: /^native\/perf\/[^/]+$/,
     mayUse: /^native\/(perf\/[^/]+$|fabric\/(fabric|receive_queue|unique_fd|verbs_loader)\.h$)/,
   },
-  // The part of the plug-in.
+  // This part belongs to the plug-in.
   { files: /^native\/perf\/bare\//, mayUse: /^native\/(perf\/|fabric\/(verbs\/[^/]+|unique_fd\.h)$)/ },
   // This part chooses among fabrics, as the binding does.
   { files: /^native\/perf\/program\//, mayUse: /^native\/(perf|fabric)\// },
@@ -129,13 +129,13 @@ export const nativeLayers: readonly LayerRule[] = [
 
 /**
  * Files that may import each other in a circle, because the text that they read is recursive. Each circle is
- * one sorted list. To avoid a new circle, move the code that both sides need into a file below them.
+ * one sorted list. To avoid a new circle, the code that both sides need can be moved into a file below them.
  */
 export const circles: readonly (readonly string[])[] = [
-  // The parser: a group is a field that has a message, whose fields may be groups.
+  // In the parser, a group is a field that has a message, whose fields may be groups.
   ['codegen/source/parse-field.ts', 'codegen/source/parse-message.ts'],
-  // JSON: a message inside of an Any, of a well-known type or of an extension is read and written as other
-  // messages are.
+  // In JSON, a message inside of an Any, of a well-known type or of an extension is read and written like
+  // other messages.
   [
     'runtime/codec/json/any.ts',
     'runtime/codec/json/extensions.ts',
@@ -146,8 +146,8 @@ export const circles: readonly (readonly string[])[] = [
 ];
 
 /**
- * Returns sorted groups of files that import each other in circles. `uses` has the imports of each file. It
- * uses Tarjan's algorithm for strongly connected components.
+ * Returns sorted groups of files that import each other in circles. `uses` has the imports of each file. The
+ * function uses Tarjan's algorithm for strongly connected components.
  */
 export function circlesIn(uses: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>();

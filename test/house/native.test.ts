@@ -1,4 +1,4 @@
-/** House rules of the native layers that the compiler does not know. */
+/** Tests house rules of the native layers that the compiler does not know. */
 import { describe, expect, test } from 'vitest';
 import { projectFiles, read } from './tree.ts';
 
@@ -8,8 +8,8 @@ const code = (file: string) => read(file).replace(/\/\/.*/g, '');
 describe('an entry that is taken from a free list', () => {
   /**
    * Lines that take an entry from the end of a container without FreeList, with the reason why the container
-   * is not empty. Every other line that takes an entry from a list may meet a list that a peer has emptied:
-   * use FreeList::take() there and check its result.
+   * is not empty. Every other line that takes an entry from a list may meet a list that a peer has emptied.
+   * Such a line must use FreeList::take() and check its result.
    */
   const LOOKED_AT: Readonly<Record<string, readonly string[]>> = {
     // This line is the list itself.

@@ -1,7 +1,7 @@
 /**
- * The pages of docs/, as a reader finds them. They are short and have a title and a first paragraph about the
- * page's purpose. They can be reached from the contents page, and their links and anchors lead somewhere.
- * Every page under docs/ is checked.
+ * Tests the pages of docs/ as a reader finds them. The pages are short and have a title and a first paragraph
+ * about the page's purpose. They can be reached from the contents page, and their links and anchors lead
+ * somewhere. Every page under docs/ is checked.
  */
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';

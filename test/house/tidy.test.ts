@@ -1,6 +1,6 @@
 /**
- * House rules that linters do not have: sizes, layers, words that must not occur in the tree, and texts that
- * name files.
+ * Tests house rules that linters do not have: sizes, layers, words that must not occur in the tree, and texts
+ * that name files.
  */
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** The list of files that the house tests look at, with git and without. */
+/** Tests the list of files that the house tests look at, with git and without. */
 import { expect, test } from 'vitest';
 import { listedByGit, notIgnored, projectFiles } from './tree.ts';
 

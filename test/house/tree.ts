@@ -1,6 +1,6 @@
 /**
- * The project's own files, as the house tests see them: the files that git tracks or would track. It also
- * works without git.
+ * These are the project's own files, as the house tests see them: the files that git tracks or would track.
+ * This file also works without git.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -35,7 +35,7 @@ export function notIgnored(): string[] {
   return globSync('**', { cwd: root, dot: true, ignore: ['.git', ...ignore] });
 }
 
-/** Converts a line of .gitignore to a glob. It supports only the forms that our .gitignore uses. */
+/** Converts a line of .gitignore to a glob. The function supports only the forms that our .gitignore uses. */
 function globOf(line: string): string {
   if (/^(#|!|$)|\*\*/.test(line)) throw new Error(`.gitignore: '${line}' is of a form that is not read here`);
   const path = line.endsWith('/') ? `${line}**` : line;

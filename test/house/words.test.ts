@@ -1,6 +1,7 @@
 /**
- * The words that the sources no longer use, folder by folder, and the names that may have only one meaning. A
- * colleague who comes from gRPC or libfabric would have to look these words up, or read them twice.
+ * Tests the words that the sources no longer use, folder by folder, and the names that may have only one
+ * meaning. A colleague who comes from gRPC or libfabric would have to look these words up, or read them
+ * twice.
  */
 import { describe, expect, test } from 'vitest';
 import { projectFiles, read } from './tree.ts';

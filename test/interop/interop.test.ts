@@ -1,6 +1,6 @@
 /**
- * gRPC's interoperability cases over every fabric of this machine. test/rdma/interop.test.ts has those of
- * RDMA devices.
+ * Runs gRPC's interoperability cases over every fabric of this machine. test/rdma/interop.test.ts has those
+ * of RDMA devices.
  */
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * Interoperability cases of one-way calls. gRPC has none, so these are our own cases, with the sizes of the
- * others.
+ * These are interoperability cases of one-way calls. gRPC has no such cases, so these are our own cases, with
+ * the sizes of the other cases.
  */
 import { RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The two ends of the interoperability cases: a server, in a separate process or in this one, and clients
- * here.
+ * These are the two ends of the interoperability cases: a server, in a separate process or in this one, and
+ * clients here.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import {

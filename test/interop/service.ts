@@ -1,5 +1,5 @@
 /**
- * The server of the interoperability cases, written only against the public API.
+ * This is the server of the interoperability cases, written only against the public API.
  */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type {
@@ -22,7 +22,7 @@ export interface InteropLog {
   started: number;
   /** Number of handlers whose signal fired. */
   aborted: number;
-  /** Number of streaming handlers that have ended, in whatever way. */
+  /** Number of streaming handlers that have ended in any way. */
   left: number;
   /** Number of one-way requests that have arrived unchanged, and the sum of their body sizes. */
   notes: number;

@@ -1,5 +1,5 @@
 /**
- * The sizes of the interoperability cases. Each message has its stated length, or the nearest possible
+ * Tests the sizes of the interoperability cases. Each message has its stated length, or the nearest possible
  * length.
  */
 import { describe, expect, it } from 'vitest';

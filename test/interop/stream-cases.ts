@@ -1,6 +1,6 @@
 /**
- * gRPC's interoperability cases with streams, and a few cases that gRPC does not need. unary-cases.ts lists
- * the cases that are left out.
+ * These are gRPC's interoperability cases with streams, and a few cases that gRPC does not need.
+ * unary-cases.ts lists the cases that are left out.
  */
 import { leaseOf, type RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';
@@ -50,7 +50,7 @@ async function bodies(stream: AsyncIterable<OutputResponse>): Promise<number[]> 
 }
 
 /**
- * A stream of questions for a test that reads the answers: `ask` sends the next question, and `end`
+ * Makes a stream of questions for a test that reads the answers: `ask` sends the next question, and `end`
  * half-closes.
  */
 function questions() {

@@ -1,6 +1,6 @@
 /**
- * Blocks of a loopback context. The tests check which code keeps the blocks, and that no block is left when
- * they are released.
+ * Tests blocks of a loopback context. The tests check which code keeps the blocks, and that no block is left
+ * when they are released.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Blocks } from '../../runtime/loopback/blocks.ts';

@@ -1,5 +1,5 @@
 /**
- * A loopback context as the native boundary: impossible sessions, and functions that never wait.
+ * Tests a loopback context as the native boundary: impossible sessions, and functions that never wait.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The codec of values without a schema: decoded values, out-of-line values, refused values, and bytes of a
- * hostile peer.
+ * Tests the codec of values without a schema: decoded values, out-of-line values, refused values, and bytes
+ * of a hostile peer.
  */
 import fc from 'fast-check';
 import { Packr, pack } from 'msgpackr';

@@ -1,6 +1,6 @@
 /**
- * Generated messages as MessagePack. The decoded values equal those of protobuf, both codecs refuse the same
- * values, and a peer cannot pass values of another type.
+ * Tests generated messages as MessagePack. The decoded values equal those of protobuf, both codecs refuse the
+ * same values, and a peer cannot pass values of another type.
  */
 import fc from 'fast-check';
 import { pack, unpack } from 'msgpackr';

@@ -1,6 +1,6 @@
 /**
- * Getters of a message without a schema, which are application code that runs while the message is measured
- * and packed. A getter can affect only its own call, and no other call on the connection.
+ * Tests getters of a message without a schema, which are application code that runs while the message is
+ * measured and packed. A getter can affect only its own call, and no other call on the connection.
  */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { defineService, method } from 'rdma-rpc/msgpack';

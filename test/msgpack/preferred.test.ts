@@ -1,6 +1,6 @@
 /**
- * `option (rdma_rpc.preferred_codec) = MSGPACK`, through generated code: every kind of call, large values,
- * errors, and pairs of peers of which one was generated before the option was added.
+ * Tests `option (rdma_rpc.preferred_codec) = MSGPACK`, through generated code: every kind of call, large
+ * values, errors, and pairs of peers of which one was generated before the option was added.
  */
 import {
   type Channel,

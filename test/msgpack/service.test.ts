@@ -1,6 +1,6 @@
 /**
- * Services without a schema. They have the same clients, handlers, streams, large messages and errors, in
- * process and over shared memory.
+ * Tests services without a schema. Such services have the same clients, handlers, streams, large messages and
+ * errors, in process and over shared memory.
  */
 import { type Client, createClient, createServer, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import { bidiStream, clientStream, defineService, method, serverStream } from 'rdma-rpc/msgpack';

@@ -1,6 +1,6 @@
 /**
- * The addon by itself, below the runtime: shared memory and its lifetimes, the event loop, threads, and every
- * way in which a context can end.
+ * Tests the addon by itself, below the runtime: shared memory and its lifetimes, the event loop, threads, and
+ * every way in which a context can end.
  */
 import { spawnSync } from 'node:child_process';
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';

@@ -1,6 +1,6 @@
 /**
- * Constants that exist in TypeScript and in C++: the constants of the boundary, and limits. They are compared
- * with the values with which the addon was compiled.
+ * Tests constants that exist in TypeScript and in C++: the constants of the boundary, and limits. The
+ * constants are compared with the values with which the addon was compiled.
  */
 import { expect, test } from 'vitest';
 import { fabricNames, fabrics } from '../../runtime/fabrics.ts';

@@ -1,6 +1,6 @@
 /**
- * Blocks of the arena whose ArrayBuffers are collected. The tests check which blocks the collection releases,
- * and that none is released twice.
+ * Tests blocks of the arena whose ArrayBuffers are collected. The tests check which blocks the collection
+ * releases, and that none is released twice.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -41,8 +41,8 @@ test.skipIf(musl || sanitized)('a second round of values reuses the pages of the
     encoding: 'utf8',
   });
   expect(stderr).toBe('');
-  // The test does not compare with a process that does not request it. From Node 22 on, such a process keeps
-  // its memory too, because Node has freed a large block before any user program runs.
+  // The test does not compare with a process that does not request this. From Node 22 on, such a process
+  // keeps its memory too, because Node has freed a large block before any user program runs.
   const [first, second] = JSON.parse(stdout) as [number, number];
   expect(second).toBeLessThan(first / 4);
 });

@@ -1,5 +1,5 @@
 /**
- * The pump's settings for each JS runtime, and the runtimes that are refused.
+ * Tests the pump's settings for each JS runtime, and the runtimes that are refused.
  */
 import { describe, expect, test } from 'vitest';
 import { contextNeeds } from '../../runtime/native/js-runtime.ts';

@@ -1,6 +1,6 @@
 /**
- * The error when the addon does not load, and the error of `rdma-rpc build-addon` that names the missing
- * part. test/portable/main.mjs tests the build itself.
+ * Tests the error when the addon does not load, and the error of `rdma-rpc build-addon` that names the
+ * missing part. test/portable/main.mjs tests the build itself.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

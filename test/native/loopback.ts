@@ -1,7 +1,7 @@
 /**
- * One native context whose client session talks to its own server session. It is the smallest setup that
- * carries calls through the addon, and it is used as runtime/native/native.ts describes. The tests of this
- * folder use it, and so do the processes and threads that they start.
+ * This is one native context whose client session talks to its own server session. This is the smallest setup
+ * that carries calls through the addon, and it is used as runtime/native/native.ts describes. The tests of
+ * this folder use it, and so do the processes and threads that they start.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer as listen, type Server } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * Memory of leases that an application has sent to another thread. It can be read there after the thread that
- * leased it has ended, however that thread ended.
+ * Tests memory of leases that an application has sent to another thread. The memory can be read there after
+ * the thread that leased it has ended, however that thread ended.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,6 @@
 /**
- * A separate process for moved-memory.test.ts, `node moved-memory.js END`: a worker leases blocks, moves
- * their memory to the main thread and ends. It reads dist, so setup must have run.
+ * This is a separate process for moved-memory.test.ts, `node moved-memory.js END`: a worker leases blocks,
+ * moves their memory to the main thread and ends. This program reads dist, so setup must have run.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';

@@ -1,5 +1,6 @@
 /**
- * The USDT probes of the addon. Its ELF notes, which bpftrace and perf read, are compared with the guide.
+ * Tests the USDT probes of the addon. The ELF notes of the addon, which bpftrace and perf read, are compared
+ * with the guide.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * Code that the tests of this folder and of test/runtimes run outside of vitest, in processes (`node
- * programs.js NAME`) and in worker threads (a Worker with `workerData: NAME`). It reads dist, so setup must
- * have run.
+ * This is code that the tests of this folder and of test/runtimes run outside of vitest, in processes (`node
+ * programs.js NAME`) and in worker threads (a Worker with `workerData: NAME`). This file reads dist, so setup
+ * must have run.
  */
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
@@ -13,7 +13,7 @@ const large = new Uint8Array(200_000).fill(7);
 const stayAlive = () => setInterval(() => undefined, 1000);
 
 const programs: Record<string, () => void | Promise<void>> = {
-  /** A callback that throws. The error must appear as an uncaught exception. */
+  /** Runs a callback that throws. The error must appear as an uncaught exception. */
   'callback-throws': () => {
     stayAlive();
     const loopback = new Loopback('sim');

@@ -1,5 +1,5 @@
 /**
- * Frames of the queue pair, read and written in TypeScript. It mirrors native/session/wire.h
+ * These are frames of the queue pair, read and written in TypeScript. This file mirrors native/session/wire.h
  * (docs/wire/frames.md is normative). The runtime itself never sees a frame, because native code reads and
  * writes all of them. This file is for tests and tools that communicate with a session by hand.
  * test/golden/frames.txt keeps it equal to the native form.
@@ -33,8 +33,8 @@ export const Flag = {
 } as const;
 
 /**
- * Memory of the client that the server may access through `key`. It is a reply buffer to write, or a segment
- * to read. A segment without a key has no address either, because its bytes are in the frame.
+ * Memory of the client that the server may access through `key`. Such memory is a reply buffer to write, or a
+ * segment to read. A segment without a key has no address either, because its bytes are in the frame.
  */
 export interface Exposed {
   address: bigint;
@@ -50,9 +50,12 @@ export interface Frame {
   credits: number;
   /** `callWord(slot, generation)` */
   call: number;
-  /** Request: method id. Response, cancel: status. Reply buffer request: number of bytes. */
+  /**
+   * The method id of a request, the status of a response or cancel, or the number of bytes of a reply buffer
+   * request.
+   */
   method: number;
-  /** For a request: remaining time in microseconds; 0 for no limit. */
+  /** For a request, the remaining time in microseconds; 0 for no limit. */
   timeoutUs: number;
   notRun: boolean;
   /** The request's keys are not windows, so the answer must not invalidate a window. */
@@ -69,11 +72,12 @@ export interface Frame {
   gatherEntries: readonly Exposed[];
   /**
    * Size of the message in bytes when it is not in the frame: the sum of the segments, or the bytes written
-   * into the reply buffer. Otherwise 0.
+   * into the reply buffer. The value is 0 otherwise.
    */
   total: number;
   /**
-   * The message in the frame. For segments: those whose bytes are in the frame, one after another.
+   * The message in the frame. For segments, it consists of the segments whose bytes are in the frame, one
+   * after another.
    */
   message: Uint8Array;
 }

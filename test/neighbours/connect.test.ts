@@ -1,6 +1,6 @@
 /**
- * Clients of connect-es that are made from descriptors alone, over a channel of ours: all kinds of methods,
- * headers, errors and limits.
+ * Tests clients of connect-es that are made from descriptors alone, over a channel of ours: all kinds of
+ * methods, headers, errors and limits.
  */
 import { create, createFileRegistry, type DescService, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';

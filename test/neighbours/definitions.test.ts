@@ -1,6 +1,6 @@
 /**
- * Generated definitions are definitions for nice-grpc and grpc-js without changes. They are typed, and need
- * neither a cast nor another part of this package.
+ * Generated definitions are definitions for nice-grpc and grpc-js without changes. The definitions are typed,
+ * and need no cast and no other part of this package.
  */
 import {
   credentials,

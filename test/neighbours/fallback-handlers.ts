@@ -1,6 +1,6 @@
 /**
- * The service that runs both over a channel of ours and over grpc-js (fallback.test.ts), and the requests
- * that its handlers have seen.
+ * This is the service that runs both over a channel of ours and over grpc-js (fallback.test.ts), and the
+ * requests that its handlers have seen.
  */
 import { type Handlers, RpcError, Status } from 'rdma-rpc';
 import { BadRequest, detail } from 'rdma-rpc/details';

@@ -1,7 +1,7 @@
 /**
- * gRPC as the drop-in fallback. One application, written against the generated client, runs over a channel of
- * ours and over grpc-js with the same result. Code that uses only the common part of all clients also runs
- * with the clients of nice-grpc and connect-es.
+ * Tests gRPC as the drop-in fallback. One application, written against the generated client, runs over a
+ * channel of ours and over grpc-js with the same result. Code that uses only the common part of all clients
+ * also runs with the clients of nice-grpc and connect-es.
  */
 import { create, createFileRegistry, fromBinary, type Message } from '@bufbuild/protobuf';
 import type { GenMessage, GenService } from '@bufbuild/protobuf/codegenv2';

@@ -1,5 +1,5 @@
 /**
- * Handlers written for this package on servers of real gRPC, called by real clients: both servers, and
+ * Tests handlers written for this package on servers of real gRPC, called by real clients: both servers, and
  * clients of nice-grpc and of grpc-js.
  */
 import {

@@ -1,6 +1,6 @@
 /**
- * Rules of protovalidate on our calls. Messages that violate them are refused, on servers and clients, with
- * details. Messages without rules are not checked.
+ * Tests rules of protovalidate on our calls. Messages that violate them are refused, on servers and clients,
+ * with details. Messages without rules are not checked.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';

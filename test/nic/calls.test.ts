@@ -1,6 +1,6 @@
 /**
- * The runtime over NICs of our own making: calls of all four kinds and all sizes on NICs with windows,
- * without windows, and without shared receives, and clients that are ended.
+ * Tests the runtime over simulated NICs: calls of all four kinds and all sizes on NICs with windows, without
+ * windows, and without shared receives. Other tests end clients.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { needs, whyNot } from '../needs.ts';

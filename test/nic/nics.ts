@@ -1,6 +1,6 @@
 /**
- * Builds the library with NICs of our own making (native/test/nic), and runs a scenario of program.ts in a
- * process with it. No RDMA device is needed.
+ * Builds the library with simulated NICs (native/test/nic), and runs a scenario of program.ts in a process
+ * with it. No RDMA device is needed.
  */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';

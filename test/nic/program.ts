@@ -1,5 +1,5 @@
 /**
- * A process with a server and a client on two NICs of our own making, which the library in LD_PRELOAD adds
+ * This is a process with a server and a client on two simulated NICs, which the library in LD_PRELOAD adds
  * (native/test/nic/preload). `runOnNics` (nics.ts) starts it as a process, because a process has these NICs
  * from its beginning or not at all. The argument is the name of a scenario. The program prints the result as
  * JSON.
@@ -106,7 +106,7 @@ async function kills(): Promise<object> {
 
 /**
  * Connects where each side has several devices. Returns the devices of both ends, or the error of a call, and
- * the number of attaches of the client. With `older`, the server's welcome is as of an older release, which
+ * the number of attaches of the client. With `older`, the server's welcome is that of an older release, which
  * names no GIDs.
  */
 async function rails(older = false): Promise<object> {
@@ -134,7 +134,7 @@ async function rails(older = false): Promise<object> {
   return { ...result, attaches };
 }
 
-/** Median time of a call with that number of bytes each way, in us. */
+/** Returns the median time of a call with that number of bytes each way, in us. */
 async function times(): Promise<object> {
   const { server, address } = await serve(on('nic1'));
   const channel = createChannel(address, on('nic0'));

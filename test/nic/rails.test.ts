@@ -1,6 +1,7 @@
 /**
- * Hosts with several NICs, of our own making, each in a network of its own. The client has nic0 and nic1, the
- * server nic2 and nic3. An address with `?` reaches no other one, although its network says so.
+ * Tests hosts with several simulated NICs, each in a network of its own. The client has nic0 and nic1, and
+ * the server has nic2 and nic3. An address with `?` reaches no other address, although they have the same
+ * network.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { needs, whyNot } from '../needs.ts';

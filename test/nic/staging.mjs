@@ -1,9 +1,8 @@
 /**
- * Measures the cost of staging. It makes large calls in one process, alternately on a simulated NIC with
- * memory windows and on the same NIC without them. Prints the median time of a call in us, by KiB each way.
- * It needs Node 24, which can import TypeScript; run `npm run build` first.
- *
- *   node test/nic/staging.mjs
+ * Measures the cost of staging. The script makes large calls in one process, alternately on a simulated NIC
+ * with memory windows and on the same NIC without them. The script prints the median time of a call in us, by
+ * KiB each way. The script needs Node 24, which can import TypeScript, and the output of `npm run build`. The
+ * script is run as: node test/nic/staging.mjs
  */
 import { buildNics, runOnNics } from './nics.ts';
 

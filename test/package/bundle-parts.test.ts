@@ -1,6 +1,6 @@
 /**
- * The files of dist/bundle: all their imports exist, and `rdma-rpc` consists of few files, because each file
- * takes time to find, read and link.
+ * Tests the files of dist/bundle: all their imports exist, and `rdma-rpc` consists of few files, because each
+ * file takes time to find, read and link.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The recipes of the guide (Bundlers) with esbuild: an application in one file and its worker in another, as
- * ESM and as CommonJS.
+ * Tests the recipes of the guide (Bundlers) with esbuild: an application in one file and its worker in
+ * another, as ESM and as CommonJS.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * A JS runtime that forbids ArrayBuffers of foreign memory, as Electron and other runtimes with V8's memory
- * cage do. Here the runtime is Node, with an addon in which the name of that function refers to a function
- * that refuses.
+ * Tests the package in a JS runtime that forbids ArrayBuffers of foreign memory, as Electron and other
+ * runtimes with V8's memory cage do. Here the runtime is Node, with an addon in which the name of that
+ * function refers to a function that refuses.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

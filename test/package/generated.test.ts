@@ -1,6 +1,6 @@
 /**
- * Generated files that are older or newer than the package beside them. Their import throws an error that
- * says so in one sentence. The test imports them with Node and the compiled package.
+ * Tests generated files that are older or newer than the package beside them. The import of such a file
+ * throws an error that says so in one sentence. The test imports them with Node and the compiled package.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

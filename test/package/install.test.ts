@@ -1,7 +1,7 @@
 /**
- * The output of package managers when the package is installed in an empty folder, with scripts allowed. The
- * package has no scripts, causes no warning, and refuses no system. MessagePack, which is inside of the
- * package, works.
+ * Tests the output of package managers when the package is installed in an empty folder, with scripts
+ * allowed. The package has no scripts, causes no warning, and refuses no system. MessagePack, which is inside
+ * of the package, works.
  */
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import {

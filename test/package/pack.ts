@@ -1,6 +1,6 @@
 /**
- * The package as npm packs it here, and empty folders in which to install it. The tests of this folder use
- * it.
+ * This is the package as npm packs it here, and empty folders in which to install it. The tests of this
+ * folder use it.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The package as a user gets it. It is packed and installed without scripts in an empty folder. The quick
- * start is carried out there, on the binary that the package contains.
+ * Tests the package as a user gets it. The package is packed and installed without scripts in an empty
+ * folder. The quick start is carried out there, on the binary that the package contains.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,6 @@
 /**
- * The files and commands that docs/start/quick-start.md has for a newcomer, so that tests use only these.
+ * These are the files and commands that docs/start/quick-start.md has for a newcomer, so that tests use only
+ * these.
  */
 
 /**

@@ -1,6 +1,6 @@
 /**
- * A registry on this machine that serves the packages of some folders, so that package managers install a
- * release as they would after its publication. It serves only these packages.
+ * This is a registry on this machine that serves the packages of some folders, so that package managers
+ * install a release as they would after its publication. The registry serves only these packages.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

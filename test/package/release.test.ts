@@ -1,7 +1,7 @@
 /**
- * A release as it would be published. `scripts/release.mjs` creates its folders, a registry on this machine
- * serves it, and npm installs it in an empty folder for several systems. The quick start is carried out
- * there.
+ * Tests a release as it would be published. `scripts/release.mjs` creates its folders, a registry on this
+ * machine serves it, and npm installs it in an empty folder for several systems. The quick start is carried
+ * out there.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -193,7 +193,7 @@ test('each entry point can be imported and has types', { timeout: SETUP_LIMIT_MS
   const { exports } = JSON.parse(readFileSync(join(out, 'rdma-rpc/package.json'), 'utf8')) as {
     exports: object;
   };
-  // Entry points for other libraries, which need the packages of those libraries.
+  // These entry points are for other libraries, and need the packages of those libraries.
   const neighbours = /otel|prometheus|connect|grpc\/client|validate|spiffe|kubernetes|etcd/;
   const names = Object.keys(exports)
     .filter((entry) => entry !== './package.json' && !entry.endsWith('*') && !neighbours.test(entry))

@@ -1,6 +1,6 @@
 /**
- * Bugs of codegen/ for main.mjs, in the form of runtime.mjs. Their tests must generate the code that they
- * check, because the project's generated code comes from the unchanged sources.
+ * These are bugs of codegen/ for main.mjs, in the form of runtime.mjs. The tests that find these bugs must
+ * generate the code that they check, because the project's generated code comes from the unchanged sources.
  */
 export const codegenBugs = [
   {

@@ -1,5 +1,6 @@
 /**
- * Bugs of native/session that let frames use credits that are reserved for other frames; used by main.mjs.
+ * These are bugs of native/session that let frames use credits that are reserved for other frames. main.mjs
+ * uses this table.
  */
 const program = 'session_test';
 

@@ -1,6 +1,6 @@
 /**
- * Bugs of UC, UD, multicast and single steps, on NICs of our own making and on the simulated fabric, for
- * main.mjs.
+ * These are bugs of UC, UD, multicast and single steps, for main.mjs. The tests that find them use simulated
+ * NICs and the simulated fabric.
  */
 const onNic = { program: 'nic_test', library: 'rdma_rpc_verbs' };
 const onSim = { program: 'fabric_test' };

@@ -1,5 +1,6 @@
 /**
- * Bugs of native/fabric that the tests of the fabrics find without the model of shm.mjs. For main.mjs.
+ * These are bugs of native/fabric that the tests of the fabrics find without the model of shm.mjs. main.mjs
+ * uses this table.
  */
 const program = 'fabric_test';
 

@@ -1,7 +1,7 @@
 /**
- * Tests of the tests. It plants each bug of the tables beside this file, one at a time. The test that the
- * table names must find it, by an assertion that fails and not by a crash or a time limit. A bug whose text
- * is no longer in the source is a failure, too, because the table must follow the code.
+ * Tests the tests. This script plants each bug of the tables beside this file, one at a time. The test that
+ * the table names must find it, by an assertion that fails and not by a crash or a time limit. A bug whose
+ * text is no longer in the source is a failure, too, because the table must follow the code.
  *
  *   npm run test:planted [-- --only native|typescript] [--sanitize=address,undefined] [WORD ...]
  *
@@ -82,8 +82,8 @@ async function control(native, bugs) {
 }
 
 /**
- * Plants each bug. `outcome` gets a bug and its number. It resolves to the reason why the bug counts as not
- * found, or to "".
+ * Plants each bug. `outcome` gets a bug and its number. `outcome` resolves to the reason why the bug counts
+ * as not found, or to "".
  */
 async function plantAll(bugs, outcome) {
   const failures = [];

@@ -2,7 +2,7 @@
  * Builds a native test program with one source or header changed. The changed file lies in a folder of its
  * own that comes first in the search path. Only the named sources are compiled again, and their objects
  * replace those of build/native. A bug in a library that the program loads (`library`) changes the library. A
- * copy of the program finds the changed library in its own folder. For main.mjs.
+ * copy of the program finds the changed library in its own folder. main.mjs uses this class.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,6 @@
 /**
- * Bugs of runtime/server, reverse, services, telemetry and workers for main.mjs, in the form of runtime.mjs.
+ * These are bugs of runtime/server, reverse, services, telemetry and workers for main.mjs, in the form of
+ * runtime.mjs.
  */
 export const serverBugs = [
   {

@@ -1,4 +1,4 @@
-/** Bugs of native/session, for main.mjs. */
+/** These are bugs of native/session, for main.mjs. */
 const program = 'session_test';
 
 export const sessionBugs = [

@@ -1,6 +1,6 @@
 /**
- * Runs one vitest test with one source of runtime/ or codegen/ changed. It writes no file: vitest.config.ts
- * changes the text when the test loads the source. For main.mjs.
+ * Runs one vitest test with one source of runtime/ or codegen/ changed. This class writes no file:
+ * vitest.config.ts changes the text when the test loads the source. main.mjs uses the class.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';

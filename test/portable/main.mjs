@@ -1,9 +1,9 @@
 /**
- * Tests whether the package works on other systems. Its binaries need only libraries that all supported
- * systems have, and they run with the C library of an older Debian. The binaries for arm64 run in an
- * emulator. The native suites pass there. The addon can be built from the package. On musl the package works
- * without the addon. The script installs the Debian packages that it needs. For the older Debian it needs
- * root and mounts. A part that cannot run prints "not run" and the reason.
+ * Tests whether the package works on other systems. The package's binaries need only libraries that all
+ * supported systems have, and they run with the C library of an older Debian. The binaries for arm64 run in
+ * an emulator. The native suites pass there. The addon can be built from the package. On musl, the package
+ * works without the addon. The script installs the Debian packages that it needs. To run the older Debian,
+ * the script needs root and mounts. A part that cannot run prints "not run" and the reason.
  *
  *   node test/portable/main.mjs [--only PART]     PART: symbols, x64, arm64, native, build or musl
  *
@@ -62,8 +62,8 @@ const ENTER = `
   mount --bind "$2" "$1/tmp/app" && mount --bind "$3" "$1/tmp/node" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
   new=$1 && shift 3 && exec env -u NODE_EXTRA_CA_CERTS chroot "$new" /tmp/node "$@"`;
 /**
- * This file is loaded first on an emulated processor. It does two things: it starts other Nodes with the
- * emulator, and it lengthens limits that are meant for faster processors.
+ * This file is loaded first on an emulated processor. The file does two things: it starts other Nodes with
+ * the emulator, and it lengthens limits that are meant for faster processors.
  */
 const EMULATED = `process.execPath = process.env.NODE_TO_START ?? process.execPath;
   const { timeout } = AbortSignal;

@@ -1,6 +1,6 @@
 /**
  * Tests the package on musl: Bun's build for musl, in a root with Debian's musl. The package has no native
- * code for musl, so this script tests the parts that work without it. It is a part of main.mjs.
+ * code for musl, so this script tests the parts that work without it. This script is a part of main.mjs.
  *
  * Bun needs a libstdc++. Debian's build is made for glibc, and lacks seven functions on musl, which
  * musl-shim.c has.

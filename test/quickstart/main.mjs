@@ -1,7 +1,7 @@
 /**
  * Tests docs/start/quick-start.md from the packed tarball, with every Node, package manager and tool that it
- * names (test/quickstart). Its packages are first installed into build/quickstart. The test is not run
- * without a registry.
+ * names (test/quickstart). The packages that the test needs are first installed into build/quickstart.
+ * Without a registry, the script does not run the test.
  *
  *   node test/quickstart/main.mjs [TEST NAMES]      as vitest's -t
  */

@@ -1,6 +1,6 @@
 /**
- * A newcomer's folder, programs and terminals, for the tests of this folder. A shell runs all commands, as on
- * the page.
+ * This is a newcomer's folder, programs and terminals, for the tests of this folder. A shell runs all
+ * commands, as on the page.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -49,7 +49,10 @@ function end(child: ChildProcess): void {
 
 export interface Terminal {
   readonly cwd: string;
-  /** One of the installed Nodes, such as `node-24`. If it is undefined, the Node of this process is used. */
+  /**
+   * One of the installed Nodes, such as `node-24`. If the value is undefined, the Node of this process is
+   * used.
+   */
   readonly node?: string;
   readonly env?: Readonly<Record<string, string>>;
 }

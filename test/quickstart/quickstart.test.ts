@@ -1,7 +1,7 @@
 /**
  * A newcomer follows docs/start/quick-start.md with the packed tarball and nothing else. The first test
- * follows it to the letter. The others use each Node, package manager, kind of module and tool of the table
- * in docs/start/install.md. If a combination does not work, the test checks that its error says so.
+ * follows the page to the letter. The others use each Node, package manager, kind of module and tool of the
+ * table in docs/start/install.md. If a combination does not work, the test checks that its error says so.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ import {
 const PORT = 50051;
 const HELLO = 'Hello, Ada!\n';
 const NODES = ['node-20', 'node-22', 'node-24', 'node-26'];
-/** The versions that run TypeScript directly, as the quick start says of 22.18 and later. */
+/** The versions that run TypeScript directly. The quick start says that 22.18 and later do. */
 const ERASING = NODES.slice(1);
 const TARBALL = 'rdma-rpc-0.1.0.tgz';
 

@@ -1,6 +1,6 @@
 /**
  * Tests of this folder take minutes and need the registry, so npm run test:quickstart runs them instead of
- * npm test. They run one at a time, because they share an application.
+ * npm test. The tests run one at a time, because they share an application.
  */
 import { defineConfig } from 'vitest/config';
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Runs a command in a throw-away QEMU guest whose Debian kernel has real RDMA (soft-RoCE or soft-iWARP). Started by
-# scripts/rdma-vm.mjs, which installs what it needs; README.md in this folder has the picture.
+# Runs a command in a throw-away QEMU guest whose Debian kernel has real RDMA (soft-RoCE or soft-iWARP).
+# scripts/rdma-vm.mjs starts this script, and installs the packages that the script needs. README.md in this
+# folder has the picture.
 #
 #   test/rdma-vm/boot.sh [options] COMMAND [ARG...]
 #     --link rxe|siw|none  the RDMA driver to put on both ends of a virtual wire (default rxe)
@@ -8,14 +9,13 @@
 #                          sees the host's files, and its writes go to a tmpfs that is thrown away
 #     --mem MIB (2048)   --smp CPUS (2)   --timeout SECONDS (600)   --kernel PACKAGE[/SUITE] (linux-image-amd64)   --verbose
 # The command runs as root, in the same directory, with the same environment plus RDMA_VM=<link>, without
-# stdin and with unlimited locked memory. Its stdout and stderr stay separate.
-# Exit status: that of the command; 77 when a part of the guest is not available here; 124 when the command
-# ran out of time; 125 when the guest could not run it.
-# When the command fails, the end of the guest's kernel log follows on stderr.
-# RDMA_RPC_VM_CACHE names the cache. RDMA_RPC_VM_QEMU has more arguments for QEMU, and RDMA_RPC_VM_APPEND for
-# the kernel. RDMA_RPC_VM_ACCEL=tcg turns KVM off. Without that setting, a /dev/kvm is used only where the
-# processor supports it. A virtual host without such support emulates KVM in software that knows few
-# instructions.
+# stdin and with unlimited locked memory. The command's stdout and stderr stay separate. Exit status: that of
+# the command; 77 when a part of the guest is not available here; 124 when the command ran out of time; 125
+# when the guest could not run it. When the command fails, the end of the guest's kernel log follows on
+# stderr. RDMA_RPC_VM_CACHE names the cache. RDMA_RPC_VM_QEMU has more arguments for QEMU, and
+# RDMA_RPC_VM_APPEND for the kernel. RDMA_RPC_VM_ACCEL=tcg turns KVM off. Without that setting, a /dev/kvm is
+# used only where the processor supports it. A virtual host without such support emulates KVM in software that
+# knows few instructions.
 set -euo pipefail
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 125; }
 die() { echo "rdma-vm: $*" >&2; exit 125; }
@@ -54,8 +54,8 @@ install -D -m 755 "$here/initramfs.sh" "$ctl/ir/init"
 { cat "$top/initramfs"; (cd "$ctl/ir" && echo init | busybox cpio -o -H newc 2>"$ctl/qemu"); } >"$ctl/initramfs"
 # --- run it --------------------------------------------------------------------------------------------------------
 # An oops ends the guest at once, so that a broken kernel shows as a failure with its log instead of a command
-# that hangs. no_timer_check: on a busy host an emulated timer is late, and the kernel would take it for
-# broken.
+# that hangs. no_timer_check is needed, because an emulated timer is late on a busy host, and the kernel would
+# consider it broken.
 qemu=(qemu-system-x86_64 -M pc -smp "$smp" -m "$mem" -nodefaults -display none -no-reboot
   -kernel "$top/vmlinux" -initrd "$ctl/initramfs" -serial "file:$ctl/console" -device virtio-serial-pci)
 kernel="console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable no_timer_check"

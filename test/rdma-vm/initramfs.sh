@@ -1,7 +1,7 @@
 #!/bin/busybox sh
 # shellcheck shell=dash
-# First program of the guest. It mounts the host's files over 9p under a throw-away overlay, then starts
-# guest.sh in them.
+# This is the first program of the guest. This program mounts the host's files over 9p under a throw-away
+# overlay, then starts guest.sh in them.
 /bin/busybox --install -s /bin; PATH=/bin
 mount -t devtmpfs dev /dev; mount -t proc proc /proc; mount -t sysfs sys /sys
 for m in /mod/*; do insmod "$m"; done

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The kernel of the guest, its modules and the first part of its initramfs, made of Debian packages that are unpacked into a cache
-# and never installed. Started by boot.sh; prints the folder that has them: vmlinux, initramfs, lib/modules/VERSION, version.
+# These are the kernel of the guest, its modules and the first part of its initramfs, made of Debian packages
+# that are unpacked into a cache and never installed. boot.sh starts this script, which prints the folder that
+# has them: vmlinux, initramfs, lib/modules/VERSION, version.
 #
 #   test/rdma-vm/kernel.sh CACHE PACKAGE LINK     PACKAGE: such as linux-image-amd64; LINK: siw needs a module more
 #
@@ -75,8 +76,8 @@ unpack_kernel() (
     './boot/vmlinuz*' './lib/modules/*/modules*' './lib/modules/*/kernel/'{arch,crypto,fs,lib,net} \
     './lib/modules/*/kernel/drivers/'{virtio,'char/*.ko*','net/*.ko*',infiniband/{core,sw}}
   depmod -b "$new" "$version"
-  # An emulated kernel takes 3 s to decompress itself, so take the payload out of the bzImage (boot protocol
-  # 2.08) now.
+  # An emulated kernel takes 3 s to decompress itself, so the payload is taken out of the bzImage (boot
+  # protocol 2.08) now.
   field() { od -An -v -t "u$2" -j "$1" -N "$2" "$vmlinuz" | tr -d ' '; } # a number in its header
   dd if="$vmlinuz" of="$tmp/payload" bs=1M status=none iflag=skip_bytes,count_bytes \
     skip=$(((1 + $(field 497 1)) * 512 + $(field 584 4))) count=$(($(field 588 4) - 4))
@@ -98,7 +99,7 @@ unpack_kernel() (
   mv "$new" "$top"
 )
 build_siw() ( # Debian's kernel leaves siw out (# CONFIG_RDMA_SIW is not set): the module is built from Debian's source, same version
-  # Build without BTF, which would need pahole and which is not used here.
+  # The build omits BTF, which would need pahole and is not used here.
   mkdir "$tmp/siw"
   cd "$tmp/siw"
   at="=$(<"$top/version")" dir=$source/drivers/infiniband/sw/siw

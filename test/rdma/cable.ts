@@ -1,6 +1,6 @@
 /**
- * A server in a network namespace of its own, and a cable (a veth pair) between it and this process. Tests of
- * bad networks change the cable, or the packets on it. This needs root, but no RDMA device.
+ * This is a server in a network namespace of its own, and a cable (a veth pair) between it and this process.
+ * Tests of bad networks change the cable, or the packets on it. This needs root, but no RDMA device.
  */
 import { spawnSync } from 'node:child_process';
 import { ServerProcess } from '../runtime/process/processes.ts';
@@ -21,7 +21,7 @@ export class Cable {
   readonly #farIp: string;
   #server: ServerProcess | undefined;
 
-  /** `net` is the third number of the cable's addresses; no two cables may have the same. */
+  /** `net` is the third number of the cable's addresses. Each cable must have a different number. */
   constructor(name: string, net: number, port: number) {
     this.near = `${name}0`;
     this.far = `${name}1`;

@@ -1,6 +1,6 @@
 /**
- * Calls between two RDMA devices: every way in which a message can travel, and every way in which a caller
- * can cancel.
+ * Tests calls between two RDMA devices, with every way in which a message can travel, and every way in which
+ * a caller can cancel.
  */
 import { allocBuffer, type FabricOptions, leaseOf, registerBuffer, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The choice of fabric and device on a machine with RDMA devices: the fabric that `auto` takes, and the error
- * for a fabric or device that is unavailable.
+ * Tests the choice of fabric and device on a machine with RDMA devices: the fabric that `auto` takes, and the
+ * error for a fabric or device that is unavailable.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

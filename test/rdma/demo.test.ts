@@ -1,7 +1,7 @@
 /**
- * The demo on RDMA devices, as a user starts it. It runs all of its sizes, including the 16 and 64 MiB that
- * devices without memory windows copy through limited memory. The error of a demo that cannot work is tested
- * too.
+ * Runs the demo on RDMA devices, as a user starts it. The demo runs all of its sizes, including the 16 and 64
+ * MiB that devices without memory windows copy through limited memory. The error of a demo that cannot work
+ * is tested too.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

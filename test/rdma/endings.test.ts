@@ -65,7 +65,7 @@ describe('a server that is stopped by a signal', () => {
     const call = client.echo({ payload: pattern(bytes, 1) }, { timeoutMs: 200 });
     expect(await caught(call)).toMatchObject({ code: Status.DEADLINE_EXCEEDED });
     server.child.kill('SIGCONT');
-    // The server kept the call until its late answer came; later calls are not affected.
+    // The server kept the call until its late answer came. Later calls are not affected.
     expect((await client.echo({ number: 1 })).number).toBe(1);
   });
 });

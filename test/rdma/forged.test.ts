@@ -1,7 +1,7 @@
 /**
- * Attacks by someone who forges packets and knows all numbers that pass on the wire. The attacker can end a
- * sealed session, but no application sees any forged byte. A test knows that a forged packet has had its
- * effect when the session is gone or when the device has answered the packet.
+ * Tests attacks by someone who forges packets and knows all numbers that pass on the wire. The attacker can
+ * end a sealed session, but no application sees any forged byte. A test knows that a forged packet has had
+ * its effect when the session is gone or when the device has answered the packet.
  */
 import { randomBytes } from 'node:crypto';
 import type { RpcError, SecurityLevel } from 'rdma-rpc';
@@ -83,15 +83,15 @@ async function watched(level: SecurityLevel, from: keyof typeof addresses) {
     ...one,
     queuePair,
     sent,
-    /** The next sequence number. An answer to a READ takes a number for each packet. */
+    /** Returns the next sequence number. An answer to a READ takes a number for each packet. */
     next(): number {
       const last = sent().at(-1)!;
       const places = last.opcode === Opcode.readRequest ? Math.ceil(last.reth.length / mtuBytes) : 1;
       return last.sequence + places;
     },
     /**
-     * Resolves when all earlier packets have been seen. It sends a packet on the other session and waits
-     * until that packet is seen.
+     * Resolves when all earlier packets have been seen. The method sends a packet on the other session and
+     * waits until that packet is seen.
      */
     async allSeen(): Promise<void> {
       const before = tap.packets.length;
@@ -230,7 +230,7 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
     const write = since.find(isWrite);
     for (const each of since.filter(isSend)) {
       if (write !== undefined && isBehind(each, write)) return each;
-      // This is another message, such as one with credits: the WRITE does not precede it.
+      // This is another message, such as a message with credits, which no WRITE precedes.
       if (!passedOn.has(each.sequence)) forge(each, each.sequence);
       passedOn.add(each.sequence);
     }
@@ -245,8 +245,8 @@ async function aimedAtResponse(level: SecurityLevel, packet: (memory: Reth) => U
 }
 
 /**
- * The first byte of an answer without data. It tells whether the operation was done or the key does not
- * permit it.
+ * The first byte of an answer without data. The byte tells whether the operation was executed, or the key
+ * does not permit the operation.
  */
 const syndrome = { done: 0, accessError: 0x62 };
 const syndromeOf = ({ payload }: Packet): number =>

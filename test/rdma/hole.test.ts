@@ -1,8 +1,8 @@
 /**
- * A path silently drops packets of one connection. It drops the packets of a session's data connection while
- * the session's sideband connection works. It drops them in one direction or the other, or drops only large
- * packets. Firewalls that have forgotten a connection drop packets in this way, and so do tunnels with a
- * smaller MTU. Needs root and `ip`, as netem.test.ts does, but no RDMA device.
+ * A path silently drops packets of one connection: those of a session's data connection, while the session's
+ * sideband connection works. The path drops packets in one direction or the other, or only large packets.
+ * Firewalls that have forgotten a connection drop packets in this way, and so do tunnels with a smaller MTU.
+ * The test needs root and `ip`, like netem.test.ts, but no RDMA device.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { readFileSync } from 'node:fs';
@@ -82,8 +82,7 @@ function dataPort(): number {
 const portOf = (place: string): number => Number.parseInt(place.slice(place.indexOf(':') + 1), 16);
 
 /**
- * From now on, drops the packets of that client port in the server's namespace, either incoming or outgoing
- * ones.
+ * Drops the incoming or the outgoing packets of that client port in the server's namespace from now on.
  */
 const swallow = {
   'to the server': (port: number): void => throwAway('iif', cable.far, 'ipproto', 'tcp', 'sport', `${port}`),

@@ -1,5 +1,5 @@
 /**
- * gRPC's interoperability cases between two RDMA devices (test/interop/interop.test.ts has the other
+ * Runs gRPC's interoperability cases between two RDMA devices (test/interop/interop.test.ts has the other
  * fabrics).
  */
 import { afterEach } from 'vitest';

@@ -1,11 +1,11 @@
 /**
  * Runs a program that may lock only 64 KiB of memory, which is the limit of ordinary users on many machines.
- * It is for tests that start programs.
+ * This file is for tests that start programs.
  */
 
 /**
- * The prefix of the program's command. It also drops a capability, because root could otherwise exceed the
- * limit.
+ * The prefix of the program's command. The prefix also drops a capability, because root could otherwise
+ * exceed the limit.
  */
 export const littleLockedMemory: readonly string[] = [
   ...['prlimit', '--memlock=65536:65536'],

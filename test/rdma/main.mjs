@@ -1,18 +1,20 @@
 /**
  * Runs the suites that need RDMA devices: in a guest with soft-RoCE and in one with soft-iWARP
- * (test/rdma-vm), or on devices of this machine. It builds the native suites first; setup has built the rest.
+ * (test/rdma-vm), or on devices of this machine. The script builds the native suites first; setup has built
+ * the rest.
  *
  *   node test/rdma/main.mjs [--link rxe|siw] [--kernel 6.1|6.12] [--only SUITE] [--filter TESTS]
  *                               [--sanitize address,undefined]
  *   node test/rdma/main.mjs --device mlx5_0[,mlx5_1] ...      no guest; with one name, both ends use that device
  *   node test/rdma/main.mjs --build                           only installs packages, and builds kernels and programs
  *
- * --kernel: the Linux of the guest; by default that of this machine's Debian. "not run" if Debian's archive
- * does not have it. --only: suites whose name contains it, such as "session" or "node". --filter selects
- * tests by their names, not by their files. For the suite "node" it is a regular expression, as for vitest's
- * -t; for all others it is a filter as for --gtest_filter, with * and ?. If no test of any suite matches, the
- * command fails. Each suite has a guest of its own, so that a suite that breaks the kernel does not affect
- * the other suites. A few failed tests get a second guest and a line in the results (repeat.mjs).
+ * --kernel names the Linux of the guest. The default is that of this machine's Debian. The script prints "not
+ * run" if Debian's archive does not have that Linux. --only selects suites whose name contains the text, such
+ * as "session" or "node". --filter selects tests by their names, not by their files. For the suite "node" it
+ * is a regular expression, as for vitest's -t; for all others it is a filter as for --gtest_filter, with *
+ * and ?. If no test of any suite matches, the command fails. Each suite has a guest of its own, so that a
+ * suite that breaks the kernel does not affect the other suites. A few failed tests get a second guest and a
+ * line in the results (repeat.mjs).
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -117,8 +119,8 @@ function meaning(code) {
 }
 
 /**
- * Runs a suite, or only some of its tests, and shows its output when something failed. Resolves to the
- * result.
+ * Runs a suite, or only some of its tests, and shows the output of the suite when something failed. Resolves
+ * to the result.
  */
 async function runOnce(place, suite, title, tests) {
   const part = tests === undefined ? '' : '-again';

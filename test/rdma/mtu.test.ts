@@ -1,7 +1,7 @@
 /**
  * The MTU of the wire shrinks and grows again under load, in a guest with soft-RoCE. Packets of a session
- * that was made before are then too long, so that the session ends. The calls afterwards need a session with
- * the MTU of that moment, each time.
+ * that was made before are then too long, so that the session ends. Each time, the later calls need a session
+ * with the current MTU.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -21,7 +21,7 @@ afterEach(async (context) => {
   if (isRxe) await setMtu(9000);
 });
 
-/** With the options of a program that has set none, and with those that detect a dead connection soon. */
+/** The tests run with the default options, and with options that detect a dead connection soon. */
 const waits = [
   ['as by default', {}],
   ['short', { ackTimeout: 14, retryCount: 4 }],

@@ -1,7 +1,7 @@
 /**
- * The tcp fabric over a bad network. The server is in a network namespace of its own, behind a cable (veth)
- * that loses, delays, reorders and duplicates packets, or is cut. The test needs root, `ip`, `tc` and a
- * kernel with veth and netem, as in the guest of npm run test:rdma. It needs no RDMA device.
+ * Tests the tcp fabric over a bad network. The server is in a network namespace of its own, behind a cable
+ * (veth) that loses, delays, reorders and duplicates packets, or is cut. The test needs root, `ip`, `tc` and
+ * a kernel with veth and netem, as in the guest of npm run test:rdma. The test needs no RDMA device.
  */
 import { type Channel, type Client, leaseOf, RpcError } from 'rdma-rpc';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';

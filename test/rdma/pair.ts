@@ -1,7 +1,7 @@
 /**
- * A server process on one RDMA device, and a channel of this process on another device. Most tests of this
- * folder begin with this pair. RDMA_RPC_TEST_DEVICES has the devices' names (`rxe0,rxe1`; with a single name
- * both ends use that device).
+ * This is a server process on one RDMA device, and a channel of this process on another device. Most tests of
+ * this folder begin with this pair. RDMA_RPC_TEST_DEVICES has the devices' names (`rxe0,rxe1`; with a single
+ * name both ends use that device).
  */
 import type { ForkOptions } from 'node:child_process';
 import { setTimeout as timeout } from 'node:timers/promises';
@@ -34,8 +34,8 @@ export function over(device: string, more: FabricOptions = {}): FabricOptions {
 }
 
 /**
- * Time limit, in milliseconds, of calls and waits without a limit of their own. It is shorter than the time
- * limit of a test, so that the error names the operation that is stuck.
+ * Time limit, in milliseconds, of calls and waits without a limit of their own. This limit is shorter than
+ * the time limit of a test, so that the error names the operation that is stuck.
  */
 const STUCK_MS = 60_000;
 const CONNECT_MS = 45_000;
@@ -44,8 +44,8 @@ const open: { end(): Promise<unknown> }[] = [];
 const servers = new Set<ServerProcess>();
 
 /**
- * Use it for `afterEach`: it ends everything that the test has begun. After a failed test it prints the
- * counters of both sides.
+ * A function for `afterEach`, which ends everything that the test has begun. After a failed test, the
+ * function prints the counters of both sides.
  */
 export async function endAll({ task }: TestContext): Promise<void> {
   if (task.result?.state === 'fail') await tellCounts();
@@ -113,7 +113,7 @@ export interface Reached {
   readonly client: Client<typeof EchoDefinition>;
 }
 
-/** Options of a channel whose calls end when they are stuck. */
+/** Returns options of a channel whose calls end when they are stuck. */
 export function patient(options: ChannelOptions): ChannelOptions {
   return { connectTimeoutMs: CONNECT_MS, timeoutMs: STUCK_MS, ...options };
 }

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf` on RDMA devices. Each operation runs over the verbs fabric and over libibverbs alone, and
- * every byte is checked. The error for an operation that a device lacks is tested too.
+ * Tests `rdma-rpc perf` on RDMA devices. Each operation runs over the verbs fabric and over libibverbs alone,
+ * and every byte is checked. The error for an operation that a device lacks is tested too.
  */
 import { describe, expect, test } from 'vitest';
 import type { PerfFabric, Plan, TestName } from '../../cli/perf/plan.ts';
@@ -59,7 +59,7 @@ async function row(name: TestName, fabric: PerfFabric, more: Partial<Plan> = {})
     given: {},
     say: (text) => listening(Number(/:(\d+)$/.exec(text)?.[1])),
   });
-  // The client's error says what went wrong here, too.
+  // The client's error also contains the failure of this side.
   server.catch(() => undefined);
   const plan = { ...usual, test: name, events: name !== 'write_lat', ...more };
   const options = { host, port: await port, device: clientDevice, fabric, timeoutMs: 20_000 };

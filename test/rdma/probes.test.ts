@@ -1,7 +1,7 @@
 /**
- * The example script for bpftrace, on real processes over RDMA devices. The script must count the events of
- * these processes. The test is skipped when bpftrace is missing (set-up does not install it, because it needs
- * a compiler), and for users who are not allowed to trace.
+ * Tests the example script for bpftrace, on real processes over RDMA devices. The script must count the
+ * events of these processes. The test is skipped when bpftrace is missing (set-up does not install it,
+ * because it needs a compiler), and for users who are not allowed to trace.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * Remote memory between a server on one RDMA device and a client on another. Exposed memory can be read,
- * written and updated, and no write arrives after the rights have ended.
+ * Tests remote memory between a server on one RDMA device and a client on another. Exposed memory can be
+ * read, written and updated, and no write arrives after the rights have ended.
  */
 import {
   type Channel,

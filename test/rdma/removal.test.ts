@@ -1,7 +1,8 @@
 /**
- * A device that is removed from the machine and added again, in a guest. The kernel waits until no process
- * has the device open, because soft-RoCE and soft-iWARP cannot be removed while they are in use. Therefore
- * `rdma link delete` hangs if a process forgets to close the device, and the device cannot be added again.
+ * Tests a device that is removed from the machine and added again, in a guest. The kernel waits until no
+ * process has the device open, because soft-RoCE and soft-iWARP cannot be removed while they are in use.
+ * Therefore `rdma link delete` hangs if a process forgets to close the device, and the device cannot be added
+ * again.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -65,7 +66,7 @@ describe.skipIf(whyNot !== '')(`a device that is removed and added again${whyNot
     );
     over = true;
     await Promise.all(load);
-    // Removes the device once more, without clients: the server detects that, too.
+    // Removes the device once more, without clients. The server detects that, too.
     await remove(serverDevice);
     await put(serverDevice);
     expect((await client.echo({ number: 5 })).number).toBe(5);

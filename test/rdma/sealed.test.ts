@@ -1,6 +1,6 @@
 /**
- * `sealed` on a wire that an attacker can read. The attacker sees nothing of a sealed call, but everything of
- * a call that is not sealed.
+ * Tests `sealed` on a wire that an attacker can read. The attacker sees nothing of a sealed call, but
+ * everything of a call that is not sealed.
  */
 import type { SecurityLevel } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Sessions that share the receives of a device, and sessions whose peer does not support that. */
+/** Tests sessions that share the receives of a device, and sessions whose peer does not support that. */
 import { leaseOf, stats } from 'rdma-rpc';
 import { afterEach, expect, test } from 'vitest';
 import { feature } from '../../runtime/control/frames.ts';
@@ -81,7 +81,7 @@ test('a peer that does not support the shared credit pool gets receives of its o
   const before = stats('verbs').memoryBytes;
   const many = await openMany(way.address, 4);
   expect((stats('verbs').memoryBytes - before) / many.length).toBeGreaterThanOrEqual(ownBytes);
-  // Adds a session that supports sharing; each session uses the features that its own two sides support.
+  // Adds a session that supports sharing. Each session uses the features that its own two sides support.
   many.push(...first, reach(server().address, over(clientDevice)));
   await Promise.all(many.map((each, i) => expectWorks(each, 100 * i)));
   expect(stats('verbs').protocolErrors).toBe(0);

@@ -1,6 +1,6 @@
 /**
- * Two RDMA devices, and one side that is slow for a moment. Half of the mixed traffic is cancelled. It does
- * the same as test/slow, but slowly enough for a guest.
+ * Tests two RDMA devices, and one side that is slow for a moment. Half of the mixed traffic is cancelled. The
+ * test does the same as test/slow, but slowly enough for a guest.
  */
 import { afterEach, describe, test } from 'vitest';
 import { expectNobodyHurt, live } from '../slow/slow-moments.ts';

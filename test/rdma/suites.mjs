@@ -1,8 +1,8 @@
 /**
- * The suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite. It gets the file for
- * its report, and the tests to run unless all are run. `read` returns the result of a suite from that file,
- * its output and its exit. `code` is a number or the name of a signal, and `error` is the same in words.
- * `shown` is the part of the output that explains the failures.
+ * These are the suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite. `command`
+ * gets the file for its report, and the tests to run unless all are run. `read` returns the result of a suite
+ * from that file, its output and its exit. `code` is a number or the name of a signal, and `error` is the
+ * same in words. `shown` is the part of the output that explains the failures.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const endedProperly = (code) => code === 0 || code === TESTS_FAILED;
 const named = (suite, part, parts) => (parts === 1 ? suite : `${suite} ${part + 1} of ${parts}`);
 
 /**
- * The suite of a program of native/test in `directory`, or of one of `parts` parts of it. `filter` is
+ * Returns the suite of a program of native/test in `directory`, or of one of `parts` parts of it. `filter` is
  * GoogleTest's, or "" for all tests.
  */
 export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => ({
@@ -79,8 +79,8 @@ export function only(tests) {
 }
 
 /**
- * The output directory of bundle(), laid out as dist. Each `place` has its own build directory, because two
- * may run at the same time.
+ * Returns the output directory of bundle(), which is laid out like dist. Each `place` has its own build
+ * directory, because two may run at the same time.
  */
 const bundled = (place) => join(root, 'build', 'rdma-dist', place);
 
@@ -111,7 +111,7 @@ export async function bundle(place) {
   });
 }
 
-/** The suite of test/rdma, or of one of `parts` parts of it. */
+/** Returns the suite of test/rdma, or of one of `parts` parts of it. */
 const nodeSuite = (place, filter, part, parts) => ({
   name: named('node', part, parts),
   command: (report, tests) => [

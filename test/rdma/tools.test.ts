@@ -1,6 +1,7 @@
 /**
- * Commands over RDMA devices, as a user runs them. Some connect to a server or inspect one (`call`, `bench`,
- * `ping`, `top`, `trace`), and the others inspect devices (`devices -v`, `links`, `events`).
+ * Tests commands over RDMA devices, as a user runs them. Some commands connect to a server or inspect one
+ * (`call`, `bench`, `ping`, `top`, `trace`), and the others inspect devices (`devices -v`, `links`,
+ * `events`).
  */
 import { afterEach, expect, test } from 'vitest';
 import type { Result } from '../../cli/bench/result.ts';

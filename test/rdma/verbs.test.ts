@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc/verbs` on two RDMA devices: each feature works there, or is refused with its reason.
+ * Tests `rdma-rpc/verbs` on two RDMA devices: each feature works there, or is refused with its reason.
  */
 import {
   Access,

@@ -63,8 +63,8 @@ export function whyNoTap(): string {
 }
 
 /**
- * Returns the invariant checksum of an IP packet that does not contain it yet. It covers all bytes that no
- * router changes.
+ * Returns the invariant checksum of an IP packet that does not contain it yet. The checksum covers all bytes
+ * that no router changes.
  */
 function icrcOf(packet: Buffer): number {
   const masked = Buffer.concat([Buffer.alloc(8, 0xff), packet]);
@@ -94,7 +94,7 @@ export class Packet {
   readonly flags: number;
   /** The bytes after the base transport header. */
   readonly payload: Buffer;
-  /** Whether the checksum is the one that icrcOf() returns. */
+  /** True when the checksum is the one that icrcOf() returns. */
   readonly sound: boolean;
 
   constructor(ip: Buffer) {
@@ -109,7 +109,7 @@ export class Packet {
     this.sound = icrcOf(ip.subarray(0, -icrcBytes)) === ip.readUInt32LE(ip.byteLength - icrcBytes);
   }
 
-  /** The address header of a READ, or of the first packet of a WRITE. */
+  /** Returns the address header of a READ, or of the first packet of a WRITE. */
   get reth(): Reth {
     const { payload } = this;
     const [key, length] = [payload.readUInt32BE(8), payload.readUInt32BE(12)];
@@ -117,8 +117,8 @@ export class Packet {
   }
 
   /**
-   * Whether the packet is a request, with a sequence number of its own. An answer has the number of its
-   * request.
+   * Returns true when the packet is a request, which has a sequence number of its own. An answer has the
+   * number of its request.
    */
   get isRequest(): boolean {
     return this.opcode < Opcode.firstAnswer || this.opcode > Opcode.lastAnswer;
@@ -165,7 +165,7 @@ export class WireTap {
     return tap;
   }
 
-  /** Whether one packet contains this text. */
+  /** Returns whether one packet contains this text. */
   saw(text: string): boolean {
     return this.#all.some((packet) => packet.includes(text));
   }
@@ -211,7 +211,7 @@ function run(...[command, ...args]: [string, ...string[]]): void {
 
 /**
  * Drops the messages (SENDs) for a queue pair of the client's device, as an attacker who controls a switch
- * can. A tap still sees them. Forged messages pass.
+ * can. A tap still sees the dropped messages. Forged messages pass.
  */
 export class HeldBack {
   constructor(queuePair: number) {
@@ -248,8 +248,8 @@ export type Forged = Pick<Packet, 'opcode' | 'queuePair' | 'sequence' | 'payload
 };
 
 /**
- * Sends whole IP packets, which Node cannot send. It reads lines of hex from stdin; its arguments are the two
- * addresses.
+ * Sends whole IP packets, which Node cannot send. This program reads lines of hex from stdin. Its arguments
+ * are the two addresses.
  */
 const rawSocket = `
 import socket, sys

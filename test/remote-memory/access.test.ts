@@ -1,6 +1,6 @@
 /**
- * The clients that may have remote memory, and the errors for other clients: servers without remote memory,
- * older peers, and quotas.
+ * Tests the clients that may have remote memory, and the errors for other clients: servers without remote
+ * memory, older peers, and quotas.
  */
 import { createChannel, createClient, createServer, type ServerOptions, Status } from 'rdma-rpc';
 import { connectMemory, type ExposeOptions, memoryOf } from 'rdma-rpc/memory';

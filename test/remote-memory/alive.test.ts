@@ -1,6 +1,7 @@
 /**
- * A client whose process does nothing else: the process must not end while it waits for remote memory, and it
- * must end by itself afterwards. It runs the built package, because the test counts on a process of its own.
+ * A client's process does nothing but wait for remote memory. The process must not end during that time, and
+ * must end by itself afterwards. The client runs the built package, because the test counts on a process of
+ * its own.
  */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,7 +1,7 @@
 /**
- * Clients that violate the rules. Such a client may post a request with a key that has ended, that belongs to
- * another client, or that does not permit the request. Such a request moves no byte. A violation ends only
- * the client's own queue pair for memory.
+ * Tests clients that violate the rules. Such a client may post a request with a key that has ended, that
+ * belongs to another client, or that does not permit the request. Such a request moves no byte. A violation
+ * ends only the client's own queue pair for memory.
  */
 import { createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { type Exposure, type Memories, memoryOf, type PeerMemory } from 'rdma-rpc/memory';

@@ -1,6 +1,6 @@
 /**
- * A client that violates the rules of remote memory. It does not answer messages, and it posts any request
- * with keys that it has learned, without any check on its own side.
+ * This is a client that violates the rules of remote memory. The client does not answer messages, and it
+ * posts any request with keys that it has learned, without any check on its own side.
  */
 import type { Channel } from 'rdma-rpc';
 import type { Exposure } from 'rdma-rpc/memory';

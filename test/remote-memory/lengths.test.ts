@@ -1,6 +1,6 @@
 /**
- * The length of exposed memory is the length that was registered, whatever the application does with the
- * buffer afterwards: it may transfer it to another owner, and a SharedArrayBuffer may grow.
+ * The length of exposed memory is the length that was registered, whatever happens to the buffer afterwards.
+ * The application may transfer the buffer to another owner, and a SharedArrayBuffer may grow.
  */
 
 import { connectMemory } from 'rdma-rpc/memory';
@@ -10,13 +10,13 @@ import { lend, type MemoryBed, openMemory } from './memory-bed.ts';
 let bed: MemoryBed | undefined;
 afterEach(() => bed?.close());
 
-/** As in ECMAScript 2024. */
+/** The types are those of ECMAScript 2024. */
 const Growable = SharedArrayBuffer as new (
   bytes: number,
   options: { maxByteLength: number },
 ) => SharedArrayBuffer;
 
-/** Memory of 64 bytes, and what becomes of it. */
+/** Memory of 64 bytes, and the ways in which the application changes it. */
 const cases: readonly [
   string,
   () => ArrayBuffer | SharedArrayBuffer,

@@ -1,6 +1,6 @@
 /**
- * A server and a client with remote memory between them. The tests use it over each fabric that works within
- * one process.
+ * This is a server and a client with remote memory between them. The tests use it over each fabric that works
+ * within one process.
  */
 import {
   type Channel,

@@ -1,5 +1,5 @@
 /**
- * The effects of operations, on each fabric and in both directions: bytes, rights, bounds, order and
+ * Tests the effects of operations, on each fabric and in both directions: bytes, rights, bounds, order and
  * notifications.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';

@@ -1,6 +1,6 @@
 /**
- * Interceptors, deadlines, cancellation and metadata of calls from a server to its client, which work as for
- * all other calls.
+ * Tests interceptors, deadlines, cancellation and metadata of calls from a server to its client, which work
+ * as for all other calls.
  */
 import {
   type Channel,

@@ -1,5 +1,5 @@
 /**
- * A single call to a client, a single listener or a single client must not block or delay the others.
+ * No single call to a client, listener or client may block or delay the others.
  */
 
 import {

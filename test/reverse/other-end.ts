@@ -1,7 +1,7 @@
 /**
- * The other end of calls from a server to its client, as a separate process for processes.test.ts. `server
- * ADDRESS` calls the first client that serves, and prints the result. `client ADDRESS` serves. It runs until
- * it is killed.
+ * This is the other end of calls from a server to its client, as a separate process for processes.test.ts.
+ * `server ADDRESS` calls the first client that serves, and prints the result. `client ADDRESS` serves. The
+ * process runs until it is killed.
  */
 import { createChannel, createServer } from 'rdma-rpc';
 import { peersOf, serveReverse } from 'rdma-rpc/reverse';

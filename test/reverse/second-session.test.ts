@@ -1,6 +1,6 @@
 /**
- * The session for calls from server to client. The tests check which peers may have it and how it ends. A
- * peer that breaks the rules, or the end of one session, must not affect another session.
+ * Tests the session for calls from server to client. The tests check which peers may have it and how it ends.
+ * A peer that breaks the rules, or the end of one session, must not affect another session.
  */
 import {
   type Channel,

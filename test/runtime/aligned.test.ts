@@ -1,5 +1,5 @@
 /**
- * Large `bytes` begin on a multiple of 64 bytes at every receiver, in requests, responses and streams; the
+ * Large `bytes` begin on a multiple of 64 bytes at every receiver, in requests, responses and streams. The
  * test checks the pointers. Either the option `into` takes effect, or the error gives the reason why it did
  * not.
  */

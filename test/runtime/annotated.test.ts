@@ -1,7 +1,7 @@
 /**
- * The options of proto/rdma_rpc/options.proto, in generated code and in sessions. They decide which values
- * move by READ and WRITE, which methods expect large responses, which calls wait for a response, and which
- * methods may run twice. The counters of the native layer say how a value was transferred.
+ * Tests the options of proto/rdma_rpc/options.proto, in generated code and in sessions. The options decide
+ * which values move by READ and WRITE, which methods expect large responses, which calls wait for a response,
+ * and which methods may run twice. The counters of the native layer show how a value was transferred.
  */
 import {
   type Channel,

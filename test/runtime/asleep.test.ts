@@ -1,4 +1,4 @@
-/** Calls when neither side ever polls. A side that has work left must stay awake. */
+/** Tests calls when neither side ever polls. A side that has work left must stay awake. */
 import { configure, createClient } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';
@@ -13,8 +13,8 @@ describe.each(ways)('%s, asleep between events', (way) => {
   });
   afterAll(() => world.close());
 
-  // The message is larger than what one iteration of the pump moves. A completion alone would not wake the
-  // server for the rest of a WRITE.
+  // The message is larger than the amount that one iteration of the pump moves. A completion alone would not
+  // wake the server for the rest of a WRITE.
   test.each([100, 8_000, 1 << 20, 16 << 20, 40 << 20])(
     'payloads of %d bytes are sent and returned',
     async (bytes) => {

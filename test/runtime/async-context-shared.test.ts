@@ -1,6 +1,6 @@
 /**
- * AsyncLocalStorage in functions that serve many calls, apart from channels and servers: TLS, clients that
- * serve, and calls over grpc-js. "alice" creates these objects and "bob" uses them; see
+ * Tests AsyncLocalStorage in functions that serve many calls, apart from channels and servers: TLS, clients
+ * that serve, and calls over grpc-js. "alice" creates these objects and "bob" uses them; see
  * async-context.test.ts.
  */
 import { credentials, Client as GrpcClient, Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
@@ -136,7 +136,8 @@ test('functions around calls of a server to its clients', async () => {
     user.run('bob', () => client.echo({}, options)),
     user.run('bob', () => client.behave({}).catch(() => undefined)),
   ]);
-  // The server may end its connections before shutdown() returns. They then end in the context of its caller.
+  // The server may end its connections before shutdown() returns. The connections then end in the context of
+  // the caller of shutdown().
   await user.run('carol', () => server.shutdown({ graceMs: 0 }));
   await vi.waitFor(() => expect(seen.all).toHaveProperty('a listener of gone'));
   expect(seen.all).toEqual({

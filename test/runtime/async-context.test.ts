@@ -1,9 +1,9 @@
 /**
- * AsyncLocalStorage: the context in which each function of an application runs. "alice" creates all objects
- * that many calls share (server, channels, the connection, the first call, timers), and then "bob" calls. A
- * function of bob's call must see bob, and a function that belongs to no call must see no store. No function
- * may see alice. Node has two implementations: Node 20 and 22 attach the store to resources, and Node 24 and
- * later to frames.
+ * Tests AsyncLocalStorage: the context in which each function of an application runs. "alice" creates all
+ * objects that many calls share (server, channels, the connection, the first call, timers), and then "bob"
+ * calls. A function of bob's call must see bob, and a function that belongs to no call must see no store. No
+ * function may see alice. Node has two implementations: Node 20 and 22 attach the store to resources, and
+ * Node 24 and later to frames.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import v8 from 'node:v8';

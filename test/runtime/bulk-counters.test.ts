@@ -1,4 +1,7 @@
-/** A client's counters of the large messages that it sent and received. They need nothing from the server. */
+/**
+ * Tests a client's counters of the large messages that it sent and received. These counters need nothing from
+ * the server.
+ */
 import { createChannel, createClient, createServer, stats } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { EchoDefinition } from './gen/echo.rdma.ts';

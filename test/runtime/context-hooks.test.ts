@@ -52,11 +52,14 @@ const tested: Readonly<Record<string, readonly [tests: string, name: string]>> =
   onDrained: [workers, 'sees no store of the code that called listenInWorker'],
 };
 
-/** Functions that are never called, or only called before the function that takes them returns. */
+/** These functions are never called, or only called before the function that takes them returns. */
 const atOnce = ['Next', 'off', 'createInProcessChannel', 'tlsFiles', 'messages'];
-/** Functions that an interceptor of this package calls; they see the store that an `Interceptor` sees. */
+/**
+ * An interceptor of this package calls these functions. The functions see the store that an `Interceptor`
+ * sees.
+ */
 const inInterceptors = ['reportLoad'];
-/** Functions that only this package or generated code calls. */
+/** Only this package or generated code calls these functions. */
 const ours = [
   'requestSerialize',
   'requestDeserialize',
@@ -75,7 +78,7 @@ test('every function that can be passed is listed', () => {
   const functions = read('../api/public-api.txt')
     .split('\n')
     .filter((line) => /=>|: (Log|OnHandlerError);|^ {2}(resolve|statusOf)\(/.test(line))
-    // These return views of bytes.
+    // These functions return views of bytes.
     .filter((line) => !/\(bytes: Uint8Array\) => \w+Array;/.test(line))
     .map(
       (line) => /^(?:type|function|const|\} \| undefined,)?\s*(?:readonly |get )?\[?(\w+)/.exec(line)![1]!,

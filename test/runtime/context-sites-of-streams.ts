@@ -1,6 +1,6 @@
 /**
- * More sites for test/runtime/async-context.test.ts: functions that run for streams, after interceptors, for
- * telemetry, and when a call fails, is repeated or is cancelled.
+ * These are more sites for test/runtime/async-context.test.ts: functions that run for streams, after
+ * interceptors, for telemetry, and when a call fails, is repeated or is cancelled.
  */
 import { type Interceptor, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { openTelemetry } from 'rdma-rpc/otel';
@@ -68,8 +68,8 @@ const signalOfStream = (options: () => object): Site => ({
 });
 
 /**
- * Getters of messages may be called at once. They may also be called later, when there is credit, outside of
- * any caller's context.
+ * Getters of messages may be called at once. Such getters may also be called later, when there is credit,
+ * outside of any caller's context.
  */
 const itemsThat = (look: Look) =>
   Array.from({ length: 40 }, () => ({

@@ -1,6 +1,7 @@
 /**
- * Each function that an application can pass, as an entry called a site. The function of a site records the
- * AsyncLocalStorage store that is current when it runs. test/runtime/async-context.test.ts uses the sites.
+ * Lists each function that an application can pass, as an entry called a site. The function of a site records
+ * the AsyncLocalStorage store that is current when it runs. test/runtime/async-context.test.ts uses the
+ * sites.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import {

@@ -1,7 +1,7 @@
 /**
- * Messages with a long text and a copied value, many at once while garbage is collected. Their encoded parts
- * lie in blocks that the runtime knows only by number. No block may be freed before its message is sent;
- * otherwise a message would contain bytes of another one.
+ * Tests messages with a long text and a copied value, many at once while garbage is collected. The encoded
+ * parts of such messages lie in blocks that the runtime knows only by number. No block may be freed before
+ * its message is sent; otherwise a message would contain bytes of another one.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -19,8 +19,7 @@ const isFilled = (bytes: Uint8Array, value: number): boolean => bytes.every((byt
 test.each(['shm', 'tcp'] as const)('over %s each call sends its own bytes', async (way) => {
   let wrong = 0;
   const echo = async (request: EchoMessage): Promise<EchoMessage> => {
-    // This delay measures nothing: it gives other calls time to allocate and free blocks while the handler
-    // waits.
+    // This delay only gives other calls time to allocate and free blocks while the handler waits.
     await new Promise((resolve) => setTimeout(resolve, 3));
     if (!isFilled(request.payload, request.number & 255)) ++wrong;
     return request;

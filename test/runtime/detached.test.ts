@@ -1,6 +1,7 @@
 /**
- * Buffers of the application that are transferred while a call uses them. The call fails or sends the right
- * bytes. Nothing else in the process or on the connection is affected, however soon the memory is freed.
+ * Tests buffers of the application that are transferred while a call uses them. The call fails or sends the
+ * right bytes. Nothing else in the process or on the connection is affected, however soon the memory is
+ * freed.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -21,7 +22,7 @@ const service = defineService({ name: 'test.Detached', methods: { Echo: method<B
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-// Node supports it since 21, but the engine of Node 20 hides it.
+// Node supports transfer() since version 21, but the engine of Node 20 hides it.
 if (!('transfer' in ArrayBuffer.prototype)) setFlagsFromString('--harmony-rab-gsab-transfer');
 const transfer = runInNewContext('ArrayBuffer.prototype.transfer') as (this: ArrayBuffer) => ArrayBuffer;
 

@@ -1,7 +1,7 @@
 /**
- * Replaces the addon's loader with contexts that a test scripts, one for each fabric. It is for tests in
- * which client and server each have a native side: `vi.mock('../../runtime/native/native.ts', faked)`. Call
- * `makes()` first, because the scripted side needs the mocked module.
+ * Replaces the addon's loader with contexts that a test scripts, one for each fabric. This file is for tests
+ * in which client and server each have a native side: `vi.mock('../../runtime/native/native.ts', faked)`.
+ * `makes()` must be called first, because the scripted side needs the mocked module.
  */
 import type { NativeOptions } from '../../runtime/native/native.ts';
 import type { FakeNative } from './fake-native.ts';

@@ -1,6 +1,6 @@
 /**
- * Getters of a request that make calls while the request is being encoded. Each of these calls gets its own
- * slot, and is sent once.
+ * Tests getters of a request that make calls while the request is being encoded. Each of these calls gets its
+ * own slot, and is sent once.
  */
 import {
   allocBuffer,

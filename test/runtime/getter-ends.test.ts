@@ -26,7 +26,7 @@ afterEach(async () => {
   expect(unheard).toEqual([]);
 });
 
-/** Returns a text. Its first read, or a later read, ends the call. */
+/** Returns a text. The first read of the text, or a later read, ends the call. */
 function ending(size: number, nth: number, end: () => void): { readonly text: string } {
   let asked = 0;
   return {

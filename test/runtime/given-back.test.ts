@@ -1,6 +1,6 @@
 /**
- * Memory of large messages after its release, by each way to release it: every view of it is empty, and using
- * a view fails with an error. No view ever shows the memory's next content.
+ * Tests the memory of large messages after each way to release it. Every view of the memory is empty, and
+ * using a view fails with an error. No view ever shows the memory's next content.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -1,6 +1,6 @@
 /**
- * createInProcessChannel: its server is a complete Server without an address, and it ends together with the
- * channel.
+ * Tests createInProcessChannel: its server is a complete Server without an address, and it ends together with
+ * the channel.
  */
 import { createClient, createInProcessChannel, createServer, type Server, Status } from 'rdma-rpc';
 import { addHealth } from 'rdma-rpc/health';

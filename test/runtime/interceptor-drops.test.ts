@@ -1,5 +1,5 @@
 /**
- * Interceptors that call `next` and drop its promise. However that call ends, only code that awaited it
+ * Interceptors call `next` and drop its promise. However the call ends, only code that awaited that promise
  * learns of the end.
  */
 import {

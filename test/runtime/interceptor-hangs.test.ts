@@ -1,4 +1,4 @@
-/** Client interceptors that never return. `timeoutMs` and `signal` end the call nevertheless. */
+/** Tests client interceptors that never return. `timeoutMs` and `signal` end the call nevertheless. */
 import { createClient, type Interceptor, Metadata, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StreamsDefinition } from '../stream/gen/stream.rdma.ts';

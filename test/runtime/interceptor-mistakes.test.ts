@@ -1,4 +1,4 @@
-/** Errors for wrong interceptors, and a check that methods without interceptors have no overhead. */
+/** Tests errors for wrong interceptors, and a check that methods without interceptors have no overhead. */
 import {
   createClient,
   createInProcessChannel,

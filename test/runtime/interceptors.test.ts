@@ -1,6 +1,6 @@
 /**
- * Interceptors of unary calls, on both sides: their order, the values that they see, and the values that they
- * may change.
+ * Tests interceptors of unary calls, on both sides: their order, the values that they see, and the values
+ * that they may change.
  */
 import {
   createClient,

@@ -1,6 +1,6 @@
 /**
- * Connections that open and close while calls are in progress: drain, loss, reconnect and close. Afterwards
- * no memory or object of a call is left.
+ * Tests connections that open and close while calls are in progress: drain, loss, reconnect and close.
+ * Afterwards no memory or object of a call is left.
  */
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';

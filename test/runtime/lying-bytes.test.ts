@@ -1,5 +1,5 @@
 /**
- * Byte arrays of an application with false properties: subclasses of Uint8Array, and arrays with own
+ * Tests byte arrays of an application with false properties: subclasses of Uint8Array, and arrays with own
  * properties. Every way of sending these arrays must send the bytes that the engine knows, and never bytes of
  * an earlier message.
  */
@@ -162,7 +162,7 @@ describe.each(Object.keys(ways))('%s', (way) => {
   test.each(Object.keys(liars))('sends the true bytes of an array with %s', async (liar) => {
     for (const bytes of sizes) {
       if (way === 'metadata' && bytes > 5_000) continue;
-      // Fill a slot, a scratch buffer and a block with old bytes.
+      // This fills a slot, a scratch buffer and a block with old bytes.
       await echo().echo({ payload: new Uint8Array(bytes + 100).fill(old) });
       await packed().echo(new Uint8Array(bytes + 100).fill(old));
       const expected = content(bytes);

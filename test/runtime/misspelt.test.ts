@@ -1,6 +1,6 @@
 /**
- * Unknown names among the options of a call and among handlers. JavaScript would ignore them, so the library
- * reports them.
+ * Tests unknown names among the options of a call and among handlers. JavaScript would ignore them, so the
+ * library reports them.
  */
 import { Client, credentials } from '@grpc/grpc-js';
 import {

@@ -19,7 +19,8 @@ const outcome = (call: Promise<unknown>): Promise<RpcError | undefined> =>
 
 describe.each(pairWays)('%s', (way) => {
   /**
-   * Two servers, front and back. `behave` of the front server calls `nested`, and its failure is recorded.
+   * Starts two servers, front and back. `behave` of the front server calls `nested`, and its failure is
+   * recorded.
    */
   async function chain(
     nested: (back: Client<typeof EchoDefinition>, context: HandlerContext) => Promise<object>,

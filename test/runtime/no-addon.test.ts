@@ -1,7 +1,7 @@
 /**
- * Functions that work on a machine where the addon cannot be loaded, and the errors of all other functions.
- * Each case runs a process that seems to be on another system, with the compiled modules in a folder without
- * binaries.
+ * Tests functions that work on a machine where the addon cannot be loaded, and the errors of all other
+ * functions. Each case runs a process that seems to be on another system, with the compiled modules in a
+ * folder without binaries.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Channels and servers, as seen by tools that look for open handles (Jest's --detectOpenHandles). They ask
- * each resource whether it keeps the process alive, and report those that do not answer.
+ * Tests channels and servers, as seen by tools that look for open handles (Jest's --detectOpenHandles). Such
+ * tools ask each resource whether it keeps the process alive, and report those that do not answer.
  */
 import { createHook } from 'node:async_hooks';
 import { mock } from 'node:test';

@@ -1,4 +1,4 @@
-/** Options and addresses that users type, with errors that name the option and the remedy. */
+/** Tests options and addresses that users type, with errors that name the option and the remedy. */
 import { describe, expect, test } from 'vitest';
 import { nativeOptions } from '../../runtime/boundary/contexts.ts';
 import { formatAddress, parseAddress } from '../../runtime/control/socket/address.ts';

@@ -1,6 +1,6 @@
 /**
- * Messages that do not fit a slot, sent one after another. The runtime learns not to encode them into a slot
- * first. They arrive unchanged, whatever the next sizes are.
+ * Tests messages that do not fit a slot, sent one after another. The runtime learns not to encode such
+ * messages into a slot first. The messages arrive unchanged, whatever the next sizes are.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * A server with the handlers and interceptors of a test, and a channel to it, over each fabric that works
- * within one process. It is for tests of features above the session.
+ * This is a server with the handlers and interceptors of a test, and a channel to it, over each fabric that
+ * works within one process. This file is for tests of features above the session.
  */
 import {
   type Channel,
@@ -15,7 +15,7 @@ import { everything } from '../extent.ts';
 import { socketPath } from './world.ts';
 
 export type PairWay = 'sim' | 'loopback' | 'shm' | 'shm-fd' | 'tcp';
-/** In a brief run: one fabric without native code, and one of each kind of native fabric. */
+/** The ways of a brief run: one fabric without native code, and one of each kind of native fabric. */
 export const pairWays: readonly PairWay[] = everything
   ? ['sim', 'loopback', 'shm', 'shm-fd', 'tcp']
   : ['loopback', 'shm', 'tcp'];

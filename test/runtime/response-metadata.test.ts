@@ -1,6 +1,6 @@
 /**
- * Header and trailer of an answer: which functions get them, when they get them, and the error when they are
- * too large.
+ * Tests which functions get the header and the trailer of an answer, when they get them, and the error when
+ * these are too large.
  */
 import { type CallOptions, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Messages between the size of a slot and bulk transfers. Over fabrics with this capability they are sent in
- * segments, in calls and in streams, and arrive unchanged.
+ * Tests messages between the size of a slot and bulk transfers. Over fabrics with this capability they are
+ * sent in segments, in calls and in streams, and arrive unchanged.
  */
 import { createChannel, createClient, createServer, leaseOf, Metadata, stats } from 'rdma-rpc';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,7 +1,7 @@
 /**
- * The value of `processed` for every failure: each step of a call with each fault that is possible there, for
- * small calls, large calls and streams. `no` must be certain (the handler has not run and will not run),
- * `yes` means that the server answered, and `maybe` means anything else.
+ * Tests the value of `processed` for every failure: each step of a call with each fault that is possible
+ * there, for small calls, large calls and streams. `no` must be certain (the handler has not run and will not
+ * run), `yes` means that the server answered, and `maybe` means anything else.
  */
 import { createServer as createTcpServer } from 'node:net';
 import {
@@ -173,8 +173,8 @@ describe.each(pairWays)('%s', (way) => {
     // The server confirms the end of a large call, and so reports that its handler has begun.
     const confirmed: Processed = kind === 'large' ? 'yes' : 'maybe';
     /**
-     * The number of calls that were released later. On a busy machine the confirmation may take longer than
-     * the 10 ms that a caller waits.
+     * Returns the number of calls that were released later. On a busy machine the confirmation may take
+     * longer than the 10 ms that a caller waits.
      */
     const held = (): number => (way === 'sim' ? 0 : stats(way).callsReleasedLate);
 

@@ -1,7 +1,7 @@
 /**
- * Texts of every length around each limit of the paths that a message can take: a slot, segments, bulk, or
- * parts of a stream. The texts have characters of one to four bytes, alone and after bytes. Versions of Node
- * differ in the room that their transcoder may be offered.
+ * Tests texts of every length around each limit of the paths that a message can take: a slot, segments, bulk,
+ * or parts of a stream. The texts have characters of one to four bytes, alone and after bytes. Versions of
+ * Node differ in the room that their transcoder may be offered.
  */
 import { rmSync } from 'node:fs';
 import { createChannel, createClient, createServer } from 'rdma-rpc';

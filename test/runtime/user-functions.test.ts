@@ -1,6 +1,7 @@
 /**
- * Each function that an application can pass, and each way in which it can fail. A failure may affect at most
- * the call to which the function belongs, while other calls of the connection are under way all the time.
+ * Tests each function that an application can pass, and each way in which it can fail. A failure may affect
+ * at most the call to which the function belongs, while other calls of the connection are under way all the
+ * time.
  */
 
 import { Registry } from 'prom-client';
@@ -31,7 +32,7 @@ import { EchoDefinition } from './gen/echo.rdma.ts';
 
 type Anything = (...given: unknown[]) => unknown;
 
-/** A proxy that throws in every operation. */
+/** Returns a proxy that throws in every operation. */
 function trap(): object {
   const fail = () => {
     throw new Error('a trap of a proxy');

@@ -1,5 +1,6 @@
 /**
- * The fabrics over which a client reaches a server in one process. Each test of calls runs over all of them.
+ * These are the fabrics over which a client reaches a server in one process. Each test of calls runs over all
+ * of them.
  */
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +23,7 @@ export type InProcessWay = keyof typeof inProcessWays;
 export const isInProcess = (way: Way): way is InProcessWay => way in inProcessWays;
 
 export type Way = InProcessWay | 'shm over tcp' | 'shm over unix' | 'shm-fd' | 'tcp';
-/** In a brief run: one fabric without native code, and one of each kind of native fabric. */
+/** The ways of a brief run: one fabric without native code, and one of each kind of native fabric. */
 export const ways: readonly Way[] = everything
   ? ['in process', 'in process, loopback', 'shm over tcp', 'shm over unix', 'shm-fd', 'tcp']
   : ['in process, loopback', 'shm over unix', 'tcp'];

@@ -1,8 +1,8 @@
 /**
  * Tests other JS runtimes and other bundlers than those of `npm test`. Bun and Deno run the examples and the
- * hard endings of the addon's tests, and rollup and webpack bundle an application. Run it by `npm run
- * test:runtimes`. It installs what it needs into build/runtimes, and prints "not run" for parts that are not
- * available.
+ * hard endings of the addon's tests, and rollup and webpack bundle an application. `npm run test:runtimes`
+ * runs this script. The script installs the packages that it needs into build/runtimes, and prints "not run"
+ * for parts that are not available.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,6 @@
 /**
- * The errors of `npm run test:rdma -- --device` before the build, with a simulated /sys/class/infiniband.
+ * Tests the errors of `npm run test:rdma -- --device` before the build, with a simulated
+ * /sys/class/infiniband.
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

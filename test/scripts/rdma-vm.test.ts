@@ -1,6 +1,6 @@
 /**
- * The start of a guest by test/rdma-vm/boot.sh, with a fake QEMU that records its arguments and fails in
- * various ways.
+ * Tests the start of a guest by test/rdma-vm/boot.sh, with a fake QEMU that records its arguments and fails
+ * in various ways.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

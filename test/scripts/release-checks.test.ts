@@ -1,6 +1,6 @@
 /**
- * The checks of a release: a correct package has no finding, and a package with one fault has exactly the
- * finding for that fault.
+ * Tests the checks of a release: a correct package has no finding, and a package with one fault has exactly
+ * the finding for that fault.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

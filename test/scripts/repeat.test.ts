@@ -1,6 +1,6 @@
 /**
- * The tests of a guest's suite that failed and are repeated: which tests are selected, and the combined
- * result of both runs.
+ * Tests how failed tests of a guest's suite are repeated: which tests are selected, and the combined result
+ * of both runs.
  */
 import { describe, expect, test } from 'vitest';
 
@@ -37,7 +37,9 @@ const { nativeSuite, nativeSuites, nodeSuites } = (await script('../test/rdma/su
   nodeSuites: (place: string, filter: string) => Suite[];
 };
 
-/** The report of a suite that ran to its end: `passed` tests passed, and the tests in `failed` failed. */
+/**
+ * Returns the report of a suite that ran to its end: `passed` tests passed, and the tests in `failed` failed.
+ */
 function report(passed: number, failed: string[], more: Partial<Report> = {}): Report {
   const failedTests = failed.map((key) => ({ key, line: `${key}: why` }));
   const failures = failedTests.map(({ line }) => line);

@@ -1,4 +1,7 @@
-/** Reading the reports of test programs: how many tests passed and failed, and which were not run and why. */
+/**
+ * Tests how the reports of test programs are read: how many tests passed and failed, and which were not run
+ * and why.
+ */
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The steps of check.mjs: a step that did not run does not count as passed, no failure is lost, and no step
- * stops another.
+ * Tests the steps of check.mjs: a step that did not run does not count as passed, no failure is lost, and no
+ * step stops another.
  */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The conditions under which a step of the build runs again. */
+/** Tests the conditions under which a step of the build runs again. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-/** Test programs that run as a whole: each runs once for each environment, and every failure is reported. */
+/** Some test programs run as a whole. Each runs once for each environment, and every failure is reported. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * Which clients may have a session, by their credentials, and which methods they may call: `authenticate` and
- * `authorize`.
+ * Tests which clients may have a session, by their credentials, and which methods they may call:
+ * `authenticate` and `authorize`.
  */
 import { join } from 'node:path';
 import {

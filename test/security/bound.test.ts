@@ -1,6 +1,6 @@
 /**
- * `bound`: queue pairs belong to the peer of their handshake. The tests have attackers who have stolen,
- * changed or replayed a part of a handshake. They also check the requirements that a side may have.
+ * Tests `bound`: queue pairs belong to the peer of their handshake. The tests have attackers who have stolen,
+ * changed or replayed a part of a handshake. The tests also check the requirements that a side may have.
  */
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
@@ -40,7 +40,7 @@ const secureServer = (options: ServerOptions = {}) =>
   serve({ tls: { ...serverCert, ca }, fabric, ...options }, '127.0.0.1:0');
 const portOf = (address: string): number => Number(address.split(':')[1]);
 
-/** A client within TLS; a test sends its frames one by one. */
+/** Connects a client within TLS. A test sends the client's frames one by one. */
 async function script(address: string): Promise<Link> {
   const socket = secureConnect({ host: '127.0.0.1', port: portOf(address), ca, ...clientCert });
   closers.push(() => socket.destroy());

@@ -1,4 +1,4 @@
-/** The credentials of a channel, for its session and for its calls. */
+/** Tests the credentials of a channel, for its session and for its calls. */
 import { inspect } from 'node:util';
 import { type ChannelOptions, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Many connections at once. Unauthenticated peers keep no client out, and certificates and servers change
- * under load without a failed call.
+ * Tests many connections at once. Unauthenticated peers keep no client out, and certificates and servers
+ * change under load without a failed call.
  */
 import { connect, type Socket } from 'node:net';
 import { createServer, type ServerTls, stats } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * Servers and channels of one test, which end after it, and a folder for its sockets. The tests of this
- * folder use it.
+ * These are servers and channels of one test, which end after it, and a folder for its sockets. The tests of
+ * this folder use it.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ import {
 import { afterEach, beforeEach } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 
-/** The objects of this test. They are closed, shut down or removed after it. */
+/** The objects of this test. The objects are closed, shut down or removed after the test. */
 export const ends: { folder: string; readonly servers: Server[]; readonly channels: Channel[] } = {
   folder: '',
   servers: [],

@@ -1,6 +1,6 @@
 /**
- * Trust domains that an agent reports as federated with its own. An authority of one domain cannot issue
- * identities of another.
+ * Tests trust domains that an agent reports as federated with its own. An authority of one domain cannot
+ * issue identities of another.
  */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';

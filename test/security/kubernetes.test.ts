@@ -1,6 +1,6 @@
 /**
- * Tokens of service accounts. They are signed here as a cluster signs them, with keys from an https server
- * that acts as the API server.
+ * Tests tokens of service accounts. The tokens are signed here as a cluster signs them, with keys from an
+ * https server that acts as the API server.
  */
 import { writeFileSync } from 'node:fs';
 import { createServer as createHttps, type Server as Https } from 'node:https';

@@ -1,6 +1,6 @@
 /**
- * Calls that `authorize` does not let run. Their callers learn that the handler has not run, whatever the
- * reason, and the connection goes on.
+ * Tests calls that `authorize` does not allow. The callers learn that the handler has not run, whatever the
+ * reason, and the connection continues.
  */
 import {
   type AuthorizeFunction,
@@ -25,7 +25,7 @@ afterEach(async () => {
 interface Bed {
   readonly client: ReturnType<typeof connect>['client'];
   readonly ran: string[];
-  /** How often `authorize` has been asked. */
+  /** Number of times that `authorize` has been called. */
   asked: number;
 }
 
@@ -111,7 +111,7 @@ describe.each(ways)('authorize %s', (_, authorize, code, options) => {
     expect(error).toMatchObject({ code, processed: 'no' });
     expect(Object.keys(error.trailer.toJSON())).toEqual(code === Status.UNAVAILABLE ? ['why'] : []);
     expect([bed.asked, bed.ran]).toEqual([1, []]);
-    // The server stays, so the client does not leave the connection.
+    // The server continues to run, so the client keeps its connection.
     if (options !== undefined) return;
     allowed = true;
     await call(bed.client);

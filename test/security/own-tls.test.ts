@@ -1,6 +1,6 @@
 /**
- * A channel whose own certificates cannot be used or read. Its calls fail at once with the option and the
- * file, and calls that wait for a connection continue when the files are fixed.
+ * Tests a channel whose own certificates cannot be used or read. The calls of the channel fail at once with
+ * the option and the file, and calls that wait for a connection continue when the files are fixed.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

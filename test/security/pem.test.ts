@@ -1,6 +1,6 @@
 /**
- * Mistakes with the PEM texts and files of TLS. They are found at once, and the errors name the option as
- * well as OpenSSL's code.
+ * Tests mistakes with the PEM texts and files of TLS. Such mistakes are found at once, and the errors name
+ * the option as well as OpenSSL's code.
  */
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';

@@ -1,6 +1,6 @@
 /**
- * A secret that both sides share, in place of certificates: which clients get a session with it, and peers
- * that guess.
+ * Both sides share a secret in place of certificates. The tests check which clients get a session with it,
+ * and how guesses fail.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -189,8 +189,8 @@ describe('unusable input is refused at once, and the error contains no key', () 
     [{ psk: { a: key }, rejectUnauthorized: false }, /psk cannot be combined with rejectUnauthorized/],
   ])('%#', (tls, reason) => {
     const given = (tls as { psk: object }).psk;
-    // A key that is given without a list is one secret. Taken as a list, its bytes would be numbers, such as
-    // the 8 of "Uint8Array".
+    // A key that is given without a list is one secret. If the key were read as a list, its bytes would be
+    // numbers, such as the 8 of "Uint8Array".
     const secrets = (Buffer.isBuffer(given) ? [given] : Object.values(given)).map((secret) =>
       Buffer.isBuffer(secret) ? secret.toString('hex') : String(secret),
     );

@@ -1,6 +1,6 @@
 /**
- * How much of a server's resources one identity may use without affecting other identities: sessions, calls
- * and bytes per second, and memory of large requests.
+ * Tests how much of a server's resources one identity may use without affecting other identities: sessions,
+ * calls and bytes per second, and memory of large requests.
  */
 import { duplexPair } from 'node:stream';
 import {

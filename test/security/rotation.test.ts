@@ -1,5 +1,6 @@
 /**
- * Certificates that change while calls are made, revoked certificates, and sources of certificates that fail.
+ * Tests certificates that change while calls are made, revoked certificates, and sources of certificates that
+ * fail.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

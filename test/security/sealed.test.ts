@@ -1,6 +1,6 @@
 /**
- * `sealed`: other parties cannot read or change the traffic between the queue pairs, on any fabric. A side
- * that requires it gets a sealed session, or no session.
+ * Tests `sealed`: other parties cannot read or change the traffic between the queue pairs, on any fabric. A
+ * side that requires it gets a sealed session, or no session.
  */
 import { connect, createServer as listen, type Socket } from 'node:net';
 import {

@@ -1,6 +1,6 @@
 /**
- * An agent of SPIFFE whose answers a test sets, queried by gRPC over a unix socket like a real one, and
- * workloads that query it. All of them end after each test.
+ * This is an agent of SPIFFE whose answers a test sets, and workloads that query it by gRPC over a unix
+ * socket, like a real agent. All of them end after each test.
  */
 import { join } from 'node:path';
 import { Server as Agent, type Metadata, ServerCredentials } from '@grpc/grpc-js';

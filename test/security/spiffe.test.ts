@@ -1,5 +1,5 @@
 /**
- * Identities of a scripted SPIFFE agent, queried by gRPC over a unix socket like a real one.
+ * Tests identities of a scripted SPIFFE agent, queried by gRPC over a unix socket like a real one.
  */
 import { join } from 'node:path';
 import { Status } from 'rdma-rpc';

@@ -1,5 +1,6 @@
 /**
- * An authority, certificates that it has signed, and a server at a port, for the tests of TLS in this folder.
+ * This is an authority, certificates that it has signed, and a server at a port, for the tests of TLS in this
+ * folder.
  */
 import type { ServerOptions, ServerTls } from 'rdma-rpc';
 import { Authority, pems } from './certificates.ts';

@@ -1,6 +1,6 @@
 /**
- * A client that disconnects before it is accepted. Its address is then unknown, and the bytes that it has
- * sent are not read without TLS.
+ * Tests a client that disconnects before it is accepted. The client's address is then unknown, and the bytes
+ * that it has sent are not read without TLS.
  */
 import { execFileSync } from 'node:child_process';
 import { connect } from 'node:net';

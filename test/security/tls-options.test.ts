@@ -1,4 +1,4 @@
-/** TLS without a connection: unusable options, and the identity in a certificate. */
+/** Tests TLS without a connection: unusable options, and the identity in a certificate. */
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

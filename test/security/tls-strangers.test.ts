@@ -1,5 +1,5 @@
 /**
- * Unauthenticated peers at a port with TLS: silent peers do not evict a client in the middle of its TLS
+ * Tests unauthenticated peers at a port with TLS: silent peers do not evict a client in the middle of its TLS
  * handshake, and a client that is evicted does not get a misleading error.
  */
 import { connect, type Server as Listener, createServer as listen, type Socket } from 'node:net';
@@ -64,7 +64,7 @@ async function halfway(port: number): Promise<{ goOn(): TLSSocket }> {
   };
 }
 
-/** Connects `count` times and sends nothing; resolves when `gone` of the connections are closed. */
+/** Connects `count` times and sends nothing. Resolves when `gone` of the connections are closed. */
 async function silent(port: number, count: number, gone: number): Promise<void> {
   const all = Array.from({ length: count }, () => dial(port));
   await until(() => all.filter(({ destroyed }) => destroyed).length >= gone);
@@ -76,7 +76,7 @@ test('of a server', async () => {
   const client = await halfway(port);
   await silent(port, 100, 84);
   const secured = client.goOn();
-  // The frame is too long, and the peer is notified of that.
+  // The frame is too long, and the peer gets an error.
   secured.write(Buffer.alloc(4, 0xff));
   const answer = new Promise<string>((resolve, reject) => {
     secured.once('data', (bytes: Buffer) => resolve(bytes.toString('latin1')));
@@ -137,7 +137,7 @@ test('of a worker group', async () => {
   await until(() => group.count === 0);
 });
 
-/** The first bytes of a TLS client. */
+/** Resolves to the first bytes of a TLS client. */
 async function clientHello(): Promise<Buffer> {
   const [near, far] = duplexPair();
   const secured = secureConnect({ socket: near, host: '127.0.0.1' });

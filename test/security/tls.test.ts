@@ -1,6 +1,6 @@
 /**
- * TLS on `host:port` addresses: the clients that get a session, those that do not, and the reports of both
- * sides.
+ * Tests TLS on `host:port` addresses: the clients that get a session, those that do not, and the reports of
+ * both sides.
  */
 import { connect, createServer as listen } from 'node:net';
 import { connect as secureConnect, TLSSocket } from 'node:tls';

@@ -1,6 +1,6 @@
 /**
- * The log lines for an operator: about certificates that change and cannot be used, clients that are refused,
- * calls that are denied, and servers that no client can reach.
+ * Tests the log lines for an operator about certificates that change and cannot be used, clients that are
+ * refused, calls that are denied, and servers that no client can reach.
  */
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The process at the other end of a unix socket: the facts that the kernel reports, the clients that `allow`
- * admits, and the users who may open the socket's file.
+ * Tests the process at the other end of a unix socket: the facts that the kernel reports, the clients that
+ * `allow` admits, and the users who may open the socket's file.
  */
 import { execFile } from 'node:child_process';
 import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Unauthenticated peers: they use up neither the handshakes of a server nor the sessions of an address,
- * however long `authenticate` takes.
+ * Unauthenticated peers cannot use up the handshakes of a server or the sessions of an address, however long
+ * `authenticate` takes.
  */
 import { connect, type Socket } from 'node:net';
 import { type ServerOptions, Status } from 'rdma-rpc';

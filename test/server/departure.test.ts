@@ -1,5 +1,6 @@
 /**
- * The beginning of a shutdown: promises of listeners are awaited before clients are notified, with a limit.
+ * Tests the beginning of a shutdown: promises of listeners are awaited before clients are notified, with a
+ * limit.
  */
 import { createChannel, createClient, createServer } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

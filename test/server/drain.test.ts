@@ -1,5 +1,5 @@
 /**
- * Servers that shut down under load. No call that a client has made fails, and no call is run twice.
+ * Tests servers that shut down under load. No call that a client has made fails, and no call is run twice.
  */
 import {
   type Channel,
@@ -44,7 +44,7 @@ async function serve(options: ServerOptions = {}): Promise<Served> {
   return { server, address, ran };
 }
 
-/** Eight callers that continue until they are told to stop; `settled` counts their calls. */
+/** Eight callers continue until they are told to stop. `settled` counts their calls. */
 function load(channel: Channel) {
   const client = createClient(EchoDefinition, channel, { '*': { timeoutMs: 60_000 } });
   const errors: unknown[] = [];

@@ -1,6 +1,6 @@
 /**
- * The default report to an application about its handlers' errors: each kind once, with its stack, and the
- * number of the others. Results that are not errors cause no warning.
+ * Tests the default report to an application about its handlers' errors: each kind once, with its stack, and
+ * the number of the others. Results that are not errors cause no warning.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {

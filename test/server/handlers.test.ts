@@ -1,5 +1,5 @@
 /**
- * The handlers that server.add refuses.
+ * Tests the handlers that server.add refuses.
  */
 import { describe, expect, test } from 'vitest';
 import { HandlerTable } from '../../runtime/server/handlers.ts';

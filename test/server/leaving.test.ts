@@ -1,5 +1,5 @@
 /**
- * The number of calls that a closing client states, and how far a server believes it.
+ * Tests the number of calls that a closing client states, and how far a server believes it.
  */
 import { expect, test, vi } from 'vitest';
 import { ServerConnection } from '../../runtime/server/server-connection.ts';

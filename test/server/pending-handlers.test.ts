@@ -1,5 +1,5 @@
 /**
- * The result of a handler's promise: exactly one of two functions is called, with the handler's call.
+ * Tests the result of a handler's promise. Exactly one of two functions is called, with the handler's call.
  */
 import { describe, expect, test } from 'vitest';
 import { PendingHandlers } from '../../runtime/server/pending-handlers.ts';

@@ -1,6 +1,6 @@
 /**
- * The byte stream between threads: all bytes arrive in order, at most one chunk is on its way, and both sides
- * have one end.
+ * Tests the byte stream between threads: all bytes arrive in order, at most one chunk is on its way, and both
+ * sides have one end.
  */
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads';
 import fc from 'fast-check';

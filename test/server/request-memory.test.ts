@@ -1,6 +1,6 @@
 /**
- * Option `requestMemory: 'call'` of a server: the time at which the memory of a large request is released,
- * and the code that must not read it later.
+ * Tests the option `requestMemory: 'call'` of a server: the time at which the memory of a large request is
+ * released, and the code that must not read it later.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -1,5 +1,5 @@
 /**
- * A server session on a scripted native side, for the tests of how it handles requests.
+ * This is a server session on a scripted native side, for the tests of how it handles requests.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';

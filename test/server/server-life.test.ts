@@ -1,5 +1,5 @@
 /**
- * The end of single connections and of a server: by age, idleness, drain, and limits of connections.
+ * Tests the end of single connections and of a server: by age, idleness, drain, and limits of connections.
  */
 
 import { duplexPair } from 'node:stream';

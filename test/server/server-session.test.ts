@@ -1,6 +1,6 @@
 /**
- * The server endpoint against a scripted native side: which requests reach a handler, which do not, and which
- * answers are sent.
+ * Tests the server endpoint against a scripted native side: which requests reach a handler, which do not, and
+ * which answers are sent.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';

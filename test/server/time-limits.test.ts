@@ -91,8 +91,8 @@ describe.each(pairWays)('%s', (way) => {
     expect(error).toMatchObject(late);
     expect(error.rawMessage).toMatch(/time limit of the server passed \(its options defaultTimeoutMs/);
     expect(reasons).toMatchObject([{ code: Status.DEADLINE_EXCEEDED }]);
-    // The call has ended, so an error that the handler throws now reaches no caller; its author must still
-    // learn of it.
+    // The call has ended, so an error that the handler throws now reaches no caller. The handler's author
+    // must still learn of the error.
     await client.echo({});
     expect(faults.map(String)).toEqual(['Error: too late to matter']);
   });

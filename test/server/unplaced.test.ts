@@ -1,6 +1,6 @@
 /**
- * The worker of a group that gets a new connection. The tests use stand-ins for workers, which answer when
- * the test says so, on a virtual clock.
+ * Tests which worker of a group gets a new connection. The tests use simulated workers, which answer when the
+ * test tells them to, on a virtual clock.
  */
 import { Duplex } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -13,7 +13,7 @@ afterEach(() => void vi.useRealTimers());
 class Worker implements Place {
   up = true;
   connections = 0;
-  /** Number of questions that it has not answered. */
+  /** Number of questions that the worker has not answered. */
   asked = 0;
   busy = false;
   readonly name: string;

@@ -1,6 +1,6 @@
 /**
- * The names that reflection finds: everything that a file can declare, in every place, and extensions by
- * number.
+ * Tests the names that reflection finds: everything that a file can declare, in every place, and extensions
+ * by number.
  */
 import { describe, expect, test } from 'vitest';
 import {

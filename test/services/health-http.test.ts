@@ -1,5 +1,6 @@
 /**
- * The HTTP port for probes. The tests check the answer for each path, and that no client can block the port.
+ * Tests the HTTP port for probes. The tests check the answer for each path, and that no client can block the
+ * port.
  */
 import { connect, type Socket } from 'node:net';
 import { createServer, type Server } from 'rdma-rpc';

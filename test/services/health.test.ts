@@ -1,4 +1,7 @@
-/** The standard health service: the status of a server and its services, before, during and after changes. */
+/**
+ * Tests the standard health service: the status of a server and its services, before, during and after
+ * changes.
+ */
 import {
   type Channel,
   createChannel,
@@ -87,7 +90,7 @@ describe('Watch', () => {
     for await (const { status } of clientOf().watch({ service: 'test.echo.Echo' })) {
       seen.push(status);
       if (seen.length === wanted.length) break;
-      // The first of each pair changes nothing.
+      // The first status of each pair changes nothing.
       health.setStatus('test.echo.Echo', status === SERVING ? 'SERVING' : 'NOT_SERVING');
       health.setStatus('other', 'UNKNOWN');
       health.setStatus('test.echo.Echo', status === SERVING ? 'NOT_SERVING' : 'SERVING');

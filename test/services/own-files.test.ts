@@ -1,6 +1,6 @@
 /**
- * The names under which the files of our own services are registered. A user may have a file of any other
- * name, and reflection serves one file for each name.
+ * Tests the names under which the files of our own services are registered. A user may have a file of any
+ * other name, and reflection serves one file for each name.
  */
 import { expect, test } from 'vitest';
 import { TunnelsDefinition } from '../../cli/tunnel/gen/rdma_rpc/tunnel.rdma.ts';

@@ -1,6 +1,6 @@
 /**
- * The standard reflection service: its descriptors equal those that protoc would create from the sources, and
- * no request can confuse it.
+ * Tests the standard reflection service: its descriptors equal those that protoc would create from the
+ * sources, and no request can confuse it.
  */
 import { type Channel, createChannel, createClient, createServer, type Server } from 'rdma-rpc';
 import { addHealth } from 'rdma-rpc/health';
@@ -28,7 +28,7 @@ afterEach(async () => {
 
 type Asked = NonNullable<ServerReflectionRequestInit['messageRequest']>;
 
-/** The answers to the requests of one stream, in order. */
+/** Resolves to the answers to the requests of one stream, in order. */
 async function ask(...asked: (Asked | undefined)[]): Promise<ServerReflectionResponse[]> {
   const answers: ServerReflectionResponse[] = [];
   const requests = asked.map((messageRequest) => ({ host: 'me', messageRequest }));

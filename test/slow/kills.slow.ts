@@ -1,5 +1,5 @@
 /**
- * Killed clients and killed servers of sockets, and killed ends of a tunnel, each in the middle of
+ * Tests killed clients and killed servers of sockets, and killed ends of a tunnel, each in the middle of
  * transfers. RDMA_RPC_KILLS=200 sets a larger number; each kill starts a process.
  */
 import { test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Mixed traffic while SIGSTOP stops a side for seconds: npm run test:slow. RDMA_RPC_STOP_MS=60000 sets
+ * Tests mixed traffic while SIGSTOP stops a side for seconds: npm run test:slow. RDMA_RPC_STOP_MS=60000 sets
  * another length of the stops.
  */
 import { afterEach, describe, test } from 'vitest';

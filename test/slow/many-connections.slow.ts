@@ -1,6 +1,6 @@
 /**
- * Many sockets are opened and closed. Afterwards both sides must hold only what they held before.
- * RDMA_RPC_CONNECTIONS=100000 sets a larger number, which takes two minutes.
+ * Many sockets are opened and closed. Afterwards, both sides must hold only the resources that they held
+ * before. RDMA_RPC_CONNECTIONS=100000 sets a larger number, which takes two minutes.
  */
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';

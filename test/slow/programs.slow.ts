@@ -1,6 +1,7 @@
 /**
- * Servers and clients of Debian through `rdma-rpc tunnel`: each client must get the same data as without the
- * tunnel, and no byte may be wrong. A test is skipped, with a reason, when its program is missing.
+ * Tests servers and clients of Debian through `rdma-rpc tunnel`: each client must get the same data as
+ * without the tunnel, and no byte may be wrong. A test is skipped, with a reason, when its program is
+ * missing.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** Programs of Debian and a tunnel in front of their servers, for programs.slow.ts. */
+/** These are programs of Debian and a tunnel in front of their servers, for programs.slow.ts. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ export async function output(command: string, ...args: readonly string[]): Promi
   return stdout + stderr;
 }
 
-/** A folder of the test, which is removed with the processes of the test. */
+/** Returns a folder of the test, which is removed with the processes of the test. */
 export function folder(): string {
   const made = mkdtempSync(join(tmpdir(), 'rdma-rpc-programs-'));
   onTestFinished(() => rmSync(made, { recursive: true, force: true }));

@@ -30,8 +30,8 @@ async function stopNowAndThen(child: ChildProcess, { stopMs = 0, runMs = 0, ms }
 }
 
 /**
- * Resolves to the client's report. It also checks the server's log: no handler may have read bytes that were
- * written after the end of its call.
+ * Resolves to the client's report. The function also checks the server's log: no handler may have read bytes
+ * that were written after the end of its call.
  */
 export async function live(server: ServerProcess, moment: Moment): Promise<LoadReport> {
   const options: LoadOptions = {

@@ -1,6 +1,6 @@
 /**
- * Many short connections go through a tunnel, both ends of which are in this process. Afterwards the ends
- * must hold only what they held before. RDMA_RPC_CONNECTIONS sets another number.
+ * Many short connections go through a tunnel, both ends of which are in this process. Afterwards, the ends
+ * must hold only the resources that they held before. RDMA_RPC_CONNECTIONS sets another number.
  */
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -13,7 +13,9 @@ import { program, type Tunnel, tunnelTo } from '../cli/tunnel/ends.ts';
 
 const connections = Number(process.env.RDMA_RPC_CONNECTIONS ?? 10_000);
 const atOnce = 40;
-/** Code that is compiled late, and tables that keep their size. */
+/**
+ * Bytes by which V8's heap may grow because of code that is compiled late, and tables that keep their size.
+ */
 const heapGrowthMax = 8 * 1024 * 1024;
 
 /** Every fifth client leaves before it is answered. */
@@ -36,7 +38,7 @@ async function open(tunnel: Tunnel, count: number): Promise<void> {
 }
 
 async function held(): Promise<{ heap: number; exact: object }> {
-  // What a handle holds can be collected some iterations after the handle has closed.
+  // The objects that a handle holds can be collected some iterations after the handle has closed.
   for (let i = 0; i < 3; i++) {
     collector()?.('all');
     await new Promise((resolve) => setImmediate(resolve));

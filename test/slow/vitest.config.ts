@@ -1,4 +1,4 @@
-/** The suite that takes minutes because it stops processes for a long time: npm run test:slow. */
+/** npm run test:slow runs this suite, which takes minutes because it stops processes for a long time. */
 import { defineConfig } from 'vitest/config';
 import { shared } from '../../vitest.config.ts';
 

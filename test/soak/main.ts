@@ -1,6 +1,6 @@
 /**
- * npm run test:soak: ten minutes over shared memory. `--minutes 3` makes it shorter. With
- * RDMA_RPC_FABRIC=verbs, RDMA_RPC_DEVICE and `--address HOST:0` it uses an RDMA device.
+ * npm run test:soak runs this program, which takes ten minutes over shared memory. `--minutes 3` makes it
+ * shorter. With RDMA_RPC_FABRIC=verbs, RDMA_RPC_DEVICE and `--address HOST:0` it uses an RDMA device.
  */
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -1,7 +1,7 @@
 /**
- * Traffic of every kind for minutes between a server process and a client process, while further clients
- * connect and leave. Between the rounds it samples the resources of both processes, which must stay flat. npm
- * run test:soak uses it, and so does the suite of RDMA devices.
+ * Runs traffic of every kind for minutes between a server process and a client process, while further clients
+ * connect and leave. Between the rounds, the soak samples the resources of both processes, which must stay
+ * flat. npm run test:soak uses it, and so does the suite of RDMA devices.
  */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +17,7 @@ export interface Soak {
   /** The program with which the server process is started. */
   readonly server?: ForkOptions;
   readonly address?: string;
-  /** Called with the figures of each round. */
+  /** A function that is called with the figures of each round. */
   readonly log?: (line: string) => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * AsyncLocalStorage in functions that an application gives to sockets. "alice" listens, and "bob" and "carol"
- * connect. No function of one user may run in the store of another user.
+ * Tests AsyncLocalStorage in functions that an application gives to sockets. "alice" listens, and "bob" and
+ * "carol" connect. No function of one user may run in the store of another user.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';

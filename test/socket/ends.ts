@@ -1,6 +1,7 @@
 /**
  * Runs one conversation of two sockets, either of `node:net` or of rdma-rpc/socket, and records the events of
- * each side. Both sides send bytes. One side, the actor, performs an action before, during or after that.
+ * each side. Both sides send bytes. One side, the actor, performs an action before, during or after the
+ * transfer.
  */
 import * as net from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -78,7 +79,7 @@ export const nodeNet: Library = {
     }),
 };
 
-/** The sockets of rdma-rpc/socket on one fabric. */
+/** Returns the sockets of rdma-rpc/socket on one fabric. */
 export function ours(fabric: 'shm' | 'tcp'): Library {
   const channel = { fabric: [fabric] } as const;
   return {
@@ -201,7 +202,7 @@ function normal(one: Case, { events }: Side): string {
   return [...read, ...events.filter((each) => each === 'finish')].join(', ');
 }
 
-/** Iterations of the event loop after which the actor and the other side begin. */
+/** Numbers of event-loop iterations after which the actor and the other side begin. */
 export type Delays = readonly [number, number];
 
 /** Returns the events of both sides. */

@@ -1,4 +1,7 @@
-/** Features of `node:net` sockets beside their events: timeouts, buffers of the application, counts, cork. */
+/**
+ * Tests features of `node:net` sockets beside their events: timeouts, buffers of the application, counts,
+ * cork.
+ */
 import { once } from 'node:events';
 import { createServer as createNetServer, type Socket as NetSocket, connect as netConnect } from 'node:net';
 import { buffer } from 'node:stream/consumers';

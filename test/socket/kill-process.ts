@@ -1,7 +1,7 @@
 /**
- * A process that kills.ts starts and kills. With the arguments `client LIBRARY COUNT ADDRESS` it opens COUNT
- * connections; with `server LIBRARY` it accepts connections and sends its address to the parent. It sends and
- * receives on all connections until it is killed.
+ * This is a process that kills.ts starts and kills. With the arguments `client LIBRARY COUNT ADDRESS` it
+ * opens COUNT connections; with `server LIBRARY` it accepts connections and sends its address to the parent.
+ * The process sends and receives on all connections until it is killed.
  */
 import { type AddressInfo, connect as netConnect, createServer as netServer } from 'node:net';
 import type { Duplex } from 'node:stream';

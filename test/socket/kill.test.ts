@@ -1,8 +1,8 @@
 /**
  * A peer is killed with SIGKILL in the middle of transfers. With `node:net` the kernel chooses how the
  * connection ends: with a reset if the dead process had unread bytes, otherwise with an orderly end, so that
- * half a message looks like a whole one. With rdma-rpc/socket the connection always ends with a reset. In
- * both cases each connection must end once, and all bytes before its end must be right.
+ * half a message looks like a complete message. With rdma-rpc/socket the connection always ends with a reset.
+ * In both cases each connection must end once, and all bytes before its end must be right.
  */
 import { test } from 'vitest';
 import { expectEnds } from './kills.ts';

@@ -1,6 +1,6 @@
 /**
  * Kills peers with SIGKILL in the middle of transfers, and records the events of each connection on the other
- * side. Used by kill.test.ts, and with many more kills by the slow suite.
+ * side. kill.test.ts uses this file, and so does the slow suite, with many more kills.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -111,7 +111,7 @@ test('the matrix finds a library that ends where it should reset', async () => {
         onServer(socket);
       }),
   };
-  // In later moments Node 22 itself ends some sockets that should reset.
+  // When the action comes later, Node 22 itself ends some sockets that should reset.
   const resets = cases.filter(
     ({ action, moment, actor, size }) =>
       action === 'reset' && moment === 'before' && actor === 'server' && size === 64,

@@ -1,7 +1,7 @@
 /**
- * A server that shuts down while another replaces it, at each step of each kind of call. Every call succeeds,
- * and has run once. The tests run first with a client that is notified, then with a client that is not, which
- * continues to call and is rejected. RDMA_RPC_SEEDS=5000 runs more seeds.
+ * Tests a server that shuts down while another replaces it, at each step of each kind of call. Every call
+ * succeeds, and has run once. The tests run first with a client that is notified, then with a client that is
+ * not, which continues to call and is rejected. RDMA_RPC_SEEDS=5000 runs more seeds.
  */
 import { expect, test, vi } from 'vitest';
 import { runs } from '../extent.ts';
@@ -47,7 +47,7 @@ test(`${seeds} runs with servers that shut down, and calls that are cancelled`, 
   for (let seed = 1; seed <= seeds; ++seed) {
     const life = await Life.open(seed);
     const { random } = life;
-    // A call is repeated once, not for ever, so the notices of only one server at a time are lost.
+    // A call is repeated only once, so the notices of only one server at a time are lost.
     let rare: Misfortune = 'deaf drain';
     for (let i = 1 + random.below(8); i > 0; --i) {
       const misfortune: Misfortune = random.pick(['none', 'none', 'drain', rare, 'cancel']);

@@ -1,18 +1,18 @@
 /**
- * The oracle. It records the history of every call, on both sides, and the rules that must hold whatever was
- * done to the call.
+ * This is the oracle. The oracle records the history of every call, on both sides, and the rules that must
+ * hold whatever was done to the call.
  */
 import { RpcError, Status } from 'rdma-rpc';
 
 /**
- * The action of the test on a call while the call was in progress. `busy loss`: further calls begin around
- * each event of the batch that ends the session.
+ * The action of the test on a call while the call was in progress. With `busy loss`, further calls begin
+ * around each event of the batch that ends the session.
  */
 export type Misfortune = 'none' | 'cancel' | 'deadline' | 'loss' | 'busy loss' | 'drain' | 'deaf drain';
 
 /**
- * Kinds with one request. They are repeated automatically when no handler has seen them. The first requests
- * of a stream of requests have been used up.
+ * Kinds with one request. Calls of these kinds are repeated automatically when no handler has seen them. The
+ * first requests of a stream of requests have been used up.
  */
 export const singles: readonly string[] = ['unary', 'one-way', 'server stream'];
 
@@ -22,7 +22,7 @@ export interface Entry {
   misfortune: Misfortune;
   /** Number of times that the call's handler began. */
   began: number;
-  /** Whether the reader of its stream left before the end. */
+  /** True when the reader of the call's stream left before the end. */
   left: boolean;
   /** Number of times that the caller was notified of an end. */
   ends: number;

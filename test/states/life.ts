@@ -1,6 +1,6 @@
 /**
- * A world with a client and a server and with calls in progress, and a list of actions with the steps at
- * which they are carried out. The tests of this folder use it.
+ * This is a world with a client and a server and with calls in progress, and a list of actions with the steps
+ * at which they are carried out. The tests of this folder use it.
  */
 import { createClient } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';
@@ -16,12 +16,12 @@ import { Random } from './random.ts';
 import { type Fabric, SteppedWorld } from './stepped.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 3 };
-/** The time limit of a call whose time limit is to pass. It is longer than any delay of the test. */
+/** The time limit of a call whose time limit is to pass. This limit is longer than any delay of the test. */
 const timeoutMs = 60_000;
-/** More than the time by which a deadline may fire late. */
+/** This is more than the time by which a deadline may fire late. */
 const lateMs = 10;
 
-/** Together with the calls in progress, more calls than fit a connection at once. */
+/** Together with the calls in progress, these are more calls than fit a connection at once. */
 const unheardCalls = 4;
 
 /** Maximum number of calls that begin in the last events of a session. */
@@ -145,7 +145,7 @@ export class Life {
     );
     await this.world.rest();
     this.#plans = [];
-    // Calls have begun in the last events of a session that ended after them.
+    // Calls have begun in the last events of a session, which ended after those events.
     if (this.ledger.open > 0) await this.goOn();
   }
 
@@ -163,7 +163,8 @@ export class Life {
   async end(): Promise<string[]> {
     await this.#stopServing();
     const before = this.world.books().map((fault) => `after the calls: ${fault}`);
-    // Makes more calls than fit at once. They go through only if every call slot and credit is free again.
+    // Makes more calls than fit at once. The calls go through only if every call slot and credit is free
+    // again.
     const names = Object.keys(this.kinds).filter((name) => !name.startsWith('reverse'));
     for (let i = 0; i < 2 * limits.inflightMax; ++i) this.start(this.random.pick(names), 'none', 0);
     await this.goOn();

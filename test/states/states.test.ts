@@ -1,8 +1,8 @@
 /**
- * Cancels, deadlines and lost connections, alone and with calls that begin in their last events, at each step
- * of each kind of call. The simulated fabric makes every event a step. First the calls run one after the
- * other; each call is affected one step later than the previous one. Then many calls run at once, and a seed
- * decides which calls are made, what happens to them, when, and in which order events arrive.
+ * Tests cancels, deadlines and lost connections, alone and with calls that begin in their last events, at
+ * each step of each kind of call. The simulated fabric makes every event a step. First the calls run one
+ * after the other; each call is affected one step later than the previous one. Then many calls run at once,
+ * and a seed decides which calls are made, what happens to them, when, and in which order events arrive.
  * RDMA_RPC_SEEDS=5000 makes more such runs. The same tests then run over TCP, where an event-loop iteration
  * is a step.
  */

@@ -1,8 +1,8 @@
 /**
- * A server and a client in this process, on a simulated fabric that does nothing by itself. Each of its
- * events (a message that arrives, a READ, a completion) is executed when the test says so, in an order that
- * follows from a seed. Only one can exist at a time. It can also run over TCP, where an event-loop iteration
- * is a step, and the kernel decides what happens in it.
+ * This is a server and a client in this process, on a simulated fabric that does nothing by itself. Each of
+ * its events (a message that arrives, a READ, a completion) is executed when the test says so, in an order
+ * that follows from a seed. Only one such pair can exist at a time. The pair can also run over TCP, where an
+ * event-loop iteration is a step, and the kernel decides what happens in it.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -53,7 +53,7 @@ export class SteppedWorld {
   readonly #limits: Limits;
   readonly #register: (server: RpcServer) => void;
   #server: RpcServer;
-  /** For tcp: the address at which the server listens. */
+  /** For tcp, the address at which the server listens. */
   #address: Promise<string> | undefined;
   /** The client's ends of all connections. */
   readonly #ends: Duplex[] = [];
@@ -141,13 +141,16 @@ export class SteppedWorld {
     return socket;
   }
 
-  /** Returns whether an event was carried out: always false on TCP, whose events are the kernel's. */
+  /**
+   * Returns whether an event was executed. The result is always false on TCP, because the kernel decides
+   * about its events.
+   */
   #step(): boolean {
     return this.#fabric === 'sim' && this.#context.native.stepSim();
   }
 
   /**
-   * Carries out events until `done`. `each` is called before every event, and whenever no event is left.
+   * Executes events until `done`. `each` is called before every event, and whenever no event is left.
    */
   async run(done: () => boolean, each: () => void = () => undefined): Promise<void> {
     const endMs = Date.now() + (this.#fabric === 'tcp' ? realMsMax : 0);
@@ -194,7 +197,7 @@ export class SteppedWorld {
     this.#going.push(old.shutdown({ graceMs: 86_400_000 }));
   }
 
-  /** From now on the notices of servers are delivered. */
+  /** Delivers the notices of servers from now on. */
   hear(): void {
     for (const end of this.#ends) end.resume();
   }

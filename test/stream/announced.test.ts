@@ -1,5 +1,6 @@
 /**
- * A reader of a stream, and parts whose large messages stay at their sender until the reader waits for them.
+ * Tests a reader of a stream, and parts whose large messages stay at their sender until the reader waits for
+ * them.
  */
 import { expect, test } from 'vitest';
 import { type ReaderOwner, type ReceivedPart, StreamReader } from '../../runtime/stream/stream-reader.ts';

@@ -1,5 +1,5 @@
 /**
- * A client's stream against a scripted native side: the frames that it sends, its end, and servers that
+ * Tests a client's stream against a scripted native side: the frames that it sends, its end, and servers that
  * violate the rules.
  */
 import { type CallOptions, type RpcError, Status } from 'rdma-rpc';

@@ -1,6 +1,7 @@
 /**
- * A server in a separate process for held.test.ts, with an arena of the size in its argument. Its echo is
- * written in the most natural way. It prints its address, then runs until it is killed.
+ * This is a server in a separate process for held.test.ts, with an arena of the size in its argument. The
+ * server's echo is written in the most natural way. The server prints its address, then runs until it is
+ * killed.
  */
 import { configure, createServer } from 'rdma-rpc';
 import { StreamsDefinition } from './gen/stream.rdma.ts';

@@ -1,6 +1,6 @@
 /**
- * The table of runtime/client/stream/ending.ts, row by row. A stream that is brought into each state, with
- * each kind of frame still on its way, acts as the table says.
+ * Tests the table of runtime/client/stream/ending.ts, row by row. A stream that is brought into each state,
+ * with each kind of frame still on its way, acts as the table says.
  */
 import { describe, expect, test, vi } from 'vitest';
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';
@@ -76,7 +76,7 @@ class Bed {
     this.events[Ev.processed] = processed;
     this.stream.onOpenSettled(0);
   }
-  /** A part returns that has no content. */
+  /** A part without content returns. */
   poke(): void {
     this.events[Ev.status] = Status.OK;
     this.stream.onPushSettled(0);

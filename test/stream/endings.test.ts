@@ -1,5 +1,6 @@
 /**
- * The ends of streams that do not end by themselves: left, cancelled, timed out, failed, drained, or lost.
+ * Tests the ends of streams that do not end by themselves: left, cancelled, timed out, failed, drained, or
+ * lost.
  */
 import { type Client, createChannel, createClient, leaseOf, RpcError, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Handlers and loops that hold their last message while they wait for the next, as most of them do, for
+ * Tests handlers and loops that hold their last message while they wait for the next, as most of them do, for
  * example an echo that yields each received message. All streams together would hold more memory than the
  * arena has. No stream may stall or wait for a garbage collection.
  */

@@ -1,6 +1,6 @@
 /**
- * A server against clients that violate the rules of streams. The stream ends with INTERNAL, every request is
- * answered, and the session continues.
+ * Tests a server against clients that violate the rules of streams. The stream ends with INTERNAL, every
+ * request is answered, and the session continues.
  */
 import { Status } from 'rdma-rpc';
 import { beforeEach, describe, expect, test } from 'vitest';

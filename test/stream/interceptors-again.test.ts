@@ -1,6 +1,6 @@
 /**
- * Interceptors that call `next` more than once for a call with streams. Requests that can be sent again are
- * sent again; others are refused with an explanation.
+ * Tests interceptors that call `next` more than once for a call with streams. Requests that can be sent again
+ * are sent again; others are refused with an explanation.
  */
 import { createClient, type Interceptor, RpcError, type RpcResponse, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Interceptors around streams. All kinds of methods look alike to them, and the guarantees of streams hold
- * with them, too.
+ * Tests interceptors around streams. All kinds of methods look alike to them, and the guarantees of streams
+ * hold with them, too.
  */
 import { createClient, type Interceptor, Metadata, RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,5 +1,6 @@
 /**
- * The four kinds of calls as users make them, over the addon, by every way that works within one process.
+ * Tests the four kinds of calls as users make them, over the addon, by every way that works within one
+ * process.
  */
 import { type Client, createChannel, createClient, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** One-way methods: the caller learns that the request has arrived, but not the result of the call. */
+/** Tests one-way methods: the caller learns that the request has arrived, but not the result of the call. */
 import { type Client, createClient, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ways } from '../runtime/world.ts';

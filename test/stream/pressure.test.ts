@@ -1,6 +1,6 @@
 /**
- * Many streams of large messages that are not read, beside other calls, in an arena that could hold only a
- * few of their messages.
+ * Tests many streams of large messages that are not read, beside other calls, in an arena that could hold
+ * only a few of their messages.
  */
 import {
   allocBuffer,

@@ -1,6 +1,7 @@
 /**
- * Writer and reader of a stream without a session between them. The tests pass parts and credits by hand, in
- * any order. Each run has a seed. The messages that come out must equal those that went in.
+ * Tests the writer and the reader of a stream without a session between them. The tests pass parts and
+ * credits by hand, in any order. Each run has a seed. The messages that come out must equal those that went
+ * in.
  */
 import { CodecError, type MessageType } from 'rdma-rpc/codec';
 import { describe, expect, test } from 'vitest';

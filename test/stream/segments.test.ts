@@ -1,5 +1,6 @@
 /**
- * Parts of streams that are sent in segments. They arrive whole and in order, among small and large parts.
+ * Tests parts of streams that are sent in segments. Such parts arrive whole and in order, among small and
+ * large parts.
  */
 import { createClient, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

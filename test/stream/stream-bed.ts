@@ -1,6 +1,6 @@
 /**
- * A server session with streams on a scripted native side. Tests send parts to it, correct ones and wrong
- * ones, and read its answers.
+ * This is a server session with streams on a scripted native side. Tests send parts to it, correct ones and
+ * wrong ones, and read its answers.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';

@@ -1,6 +1,6 @@
 /**
- * A channel to the service of streams, by any way that works within one process, and the common parts of its
- * tests.
+ * This is a channel to the service of streams, by any way that works within one process, and the common parts
+ * of its tests.
  */
 import { rmSync } from 'node:fs';
 import {
@@ -21,7 +21,7 @@ import { newLog, type StreamLog, streamHandlers } from './streams-service.ts';
 export interface StreamWorld {
   readonly channel: Channel;
   readonly log: StreamLog;
-  /** Undefined in process. */
+  /** The value is undefined within one process. */
   readonly server: Server | undefined;
   close(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 /**
- * The service that the tests of streams call, and the requests that its handlers have seen.
+ * This is the service that the tests of streams call, and the requests that its handlers have seen.
  */
 import { type HandlerContext, type Handlers, RpcError, Status } from 'rdma-rpc';
 import type { ItemInit, Order, StreamsDefinition } from './gen/stream.rdma.ts';
@@ -7,7 +7,7 @@ import type { ItemInit, Order, StreamsDefinition } from './gen/stream.rdma.ts';
 export interface StreamLog {
   /** Number of messages that were requested from `behave`. */
   produced: number;
-  /** Handlers that have left their `finally` block. */
+  /** Number of handlers that have left their `finally` block. */
   finished: string[];
   /** Codes of the reasons of signals that fired. */
   aborted: number[];

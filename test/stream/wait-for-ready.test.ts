@@ -1,5 +1,5 @@
 /**
- * Streams before a server exists. They fail at once, or wait for a server if they are told to.
+ * Tests streams before a server exists. Such streams fail at once, or wait for a server if they are told to.
  */
 import { createChannel, createClient, createServer, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';

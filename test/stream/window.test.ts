@@ -1,6 +1,6 @@
 /**
- * The window of a reader: which parts it accepts before their turn, at the edge of the window and after it
- * has moved.
+ * Tests which parts the window of a reader accepts before their turn, at the edge of the window and after the
+ * window has moved.
  */
 import { expect, test } from 'vitest';
 import { streamParts } from '../../runtime/limits.ts';

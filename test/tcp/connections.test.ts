@@ -1,6 +1,6 @@
 /**
- * Connections of sessions on the tcp fabric: only at the address that the user has given, through devices in
- * between, beside unauthenticated peers, and within limits.
+ * Tests connections of sessions on the tcp fabric: only at the address that the user has given, through
+ * devices in between, beside unauthenticated peers, and within limits.
  */
 import { connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';

@@ -1,6 +1,6 @@
 /**
- * A session's connection that is reset at any byte that it carries. Every call settles once, its `processed`
- * is correct, and the next connection works.
+ * Tests a session's connection that is reset at any byte that it carries. Every call settles once, its
+ * `processed` is correct, and the next connection works.
  */
 import {
   type CallOptions,

@@ -1,6 +1,7 @@
 /**
- * Distant clients, beside unauthenticated peers that begin a handshake and do not continue it. A client that
- * makes progress connects, with any reasonable round-trip time and at whatever step the others stop.
+ * Tests distant clients beside unauthenticated peers that begin a handshake and do not continue it. A client
+ * that makes progress connects, with any reasonable round-trip time, and at whatever step the other peers
+ * stop.
  */
 import { connect, type Socket } from 'node:net';
 import { createChannel, createClient, createServer, type Server, type ServerOptions } from 'rdma-rpc';
@@ -38,8 +39,8 @@ async function serve(options: ServerOptions = {}): Promise<{ server: Server; add
 }
 
 /**
- * Unauthenticated peers that reconnect whenever they are rejected, and perform the handshake as far as `talk`
- * does. Resolves when some have been rejected.
+ * Makes unauthenticated peers that reconnect whenever they are rejected, and perform the handshake as far as
+ * `talk` does. Resolves when some have been rejected.
  */
 async function surround(
   address: string,

@@ -1,6 +1,6 @@
 /**
- * Two hosts that have only a network in common: examples/kv between two namespaces, by the command of its
- * README.
+ * Tests two hosts that have only a network in common: examples/kv between two namespaces, by the command of
+ * its README.
  */
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

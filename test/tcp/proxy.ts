@@ -1,13 +1,13 @@
 /**
- * A relay between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer does. The
- * tests of this folder use it.
+ * This is a relay between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer
+ * does. The tests of this folder use it.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { setTimeout } from 'node:timers/promises';
 
 export interface Passage {
-  /** 0 for the sideband connection, and 1 for the connection after it. */
+  /** The value is 0 for the sideband connection, and 1 for the connection after it. */
   readonly index: number;
   readonly client: Socket;
   readonly server: Socket;

@@ -1,7 +1,8 @@
 /**
- * A client process that stops in the middle of its calls, as a debugger or a suspended machine stops it: argv
- * has the address, the kind and number of calls, their bytes and their time limit in ms (0 for none). With
- * requests it stops itself while they are sent; with responses its parent stops it.
+ * This is a client process that stops in the middle of its calls, as if a debugger or a suspended machine
+ * stopped it. argv has the address, the kind and number of calls, their bytes and their time limit in ms (0
+ * for none). While it sends large requests, the process stops itself. While it receives large responses, its
+ * parent stops it.
  */
 import { createChannel, createClient } from 'rdma-rpc';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

@@ -1,5 +1,6 @@
 /**
- * Many clients that are stopped with a large answer each. Together they hold all the memory for answers.
+ * Tests many clients that are stopped with a large answer each. Together they hold all the memory for
+ * answers.
  */
 import { fork } from 'node:child_process';
 import { configure, createChannel, createClient, createServer, leaseOf, stats } from 'rdma-rpc';
@@ -53,7 +54,7 @@ test('delay the answers to others by some seconds, but not until these calls fai
   go();
   await until(() => stats().arenaLeasedBytes >= (clients * answers - 1) * answerBytes);
   for (let i = 0; i < 8; ++i) {
-    // Otherwise they would get memory only after 30 s.
+    // Otherwise these clients would get memory only after 30 s.
     const reply = await honest.fetch({ number: MiB }, { timeoutMs: 9000 });
     expect(reply.payload.byteLength).toBe(MiB);
     leaseOf(reply)?.release();

@@ -1,6 +1,7 @@
 /**
- * Clients that are stopped in the middle of large messages, as a debugger or a suspended machine stops them:
- * this costs their own calls, and their share of memory for a limited time, but no other client.
+ * Clients are stopped in the middle of large messages, as a debugger or a suspended machine stops them. Such
+ * clients lose their own calls, and use their share of memory for a limited time. No other client is
+ * affected.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -18,7 +19,7 @@ afterEach(async () => {
 });
 
 interface Held {
-  /** Number of requests that handlers have got. With `pause` they wait for it. */
+  /** Number of requests that handlers have got. With `pause`, the handlers wait for it. */
   fetches: number;
   go: () => void;
 }

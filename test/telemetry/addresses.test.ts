@@ -1,5 +1,5 @@
 /**
- * A registry that fails, seen from outside of the channel: by the gauges of Prometheus and OpenTelemetry, and
+ * A registry that fails is visible outside of the channel: in the gauges of Prometheus and OpenTelemetry, and
  * in the counters page that `rdma-rpc top` shows.
  */
 import {
@@ -26,7 +26,7 @@ interface Source extends Resolver {
   push(): void;
 }
 
-/** A channel to a server of this process, by a registry that a test makes fail. */
+/** Connects a channel to a server of this process, by a registry that a test makes fail. */
 async function connected(): Promise<{ source: Source; channel: Channel; address: string }> {
   const server = createServer({ fabric: 'shm' });
   const address = await server.listen('127.0.0.1:0');

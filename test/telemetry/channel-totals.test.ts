@@ -1,4 +1,7 @@
-/** The totals of a channel: what counts, and how the exporters and the guide name it. */
+/**
+ * Tests which events count in the totals of a channel, and the names of the totals in the exporters and the
+ * guide.
+ */
 import {
   AggregationTemporality,
   InMemoryMetricExporter,
@@ -59,7 +62,7 @@ test('calls, connections, drains and losses are counted', async () => {
   const { connectFailures } = channel.totals;
   expect(channel.totals).toMatchObject({ picks: 9, connects: 3, losses: 1, connectFailures });
 
-  // Neither is an address that leaves the list, nor the end of the channel.
+  // An address that leaves the list is no loss either, nor is the end of the channel.
   bed.start('c:1');
   push(['c:1']);
   await until(() => channel.totals.connects === 4);

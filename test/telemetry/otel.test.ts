@@ -1,5 +1,5 @@
 /**
- * The OpenTelemetry interceptor with the SDK: spans, their context across processes and nested calls,
+ * Tests the OpenTelemetry interceptor with the SDK: spans, their context across processes and nested calls,
  * durations.
  */
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';

@@ -1,4 +1,4 @@
-/** The Prometheus interceptor, tested by the contents of a registry. */
+/** Tests the Prometheus interceptor, tested by the contents of a registry. */
 import { Registry } from 'prom-client';
 import { createClient, RpcError, Status, stats } from 'rdma-rpc';
 import { collectAddresses, collectDeviceCounters, collectNativeStats, prometheus } from 'rdma-rpc/prometheus';

@@ -1,4 +1,4 @@
-/** The sum of the metrics of several threads, tested with threads by hand. */
+/** Tests the sum of the metrics of several threads, tested with threads by hand. */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { type ThreadMetrics, workersRegistry } from 'rdma-rpc/prometheus';
 import { expect, test } from 'vitest';

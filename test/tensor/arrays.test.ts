@@ -1,6 +1,6 @@
 /**
- * Typed arrays over `bytes`: the functions of rdma-rpc/tensor, and fields that are declared as such arrays,
- * in every form that a message can have.
+ * Tests typed arrays over `bytes`: the functions of rdma-rpc/tensor, and fields that are declared as such
+ * arrays, in every form that a message can have.
  */
 import { createClient, leaseOf } from 'rdma-rpc';
 import { clone, equals, merge, Source } from 'rdma-rpc/codec';

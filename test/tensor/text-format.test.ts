@@ -1,4 +1,4 @@
-/** Typed arrays in protobuf's text format: escaped bytes, as for any `bytes` field. */
+/** In protobuf's text format, typed arrays are escaped bytes, like any `bytes` field. */
 import { fromText, toText } from 'rdma-rpc/text';
 import { expect, test } from 'vitest';
 import { All } from './gen/arrays.rdma.ts';

@@ -1,8 +1,8 @@
 /**
- * A client of one build that calls without pause, as a process: `load.mjs ADDRESS,ADDRESS… OPTIONS`.
- * builds.mjs copies it into each build. It prints a line with the number of its calls a few times a second.
- * After SIGTERM it finishes the calls in progress, and prints as JSON how many calls it made and which have
- * failed.
+ * This is a client of one build that calls without pause, as a process: `load.mjs ADDRESS,ADDRESS… OPTIONS`.
+ * builds.mjs copies it into each build. The client prints a line with the number of its calls a few times a
+ * second. After SIGTERM it finishes the calls in progress, and prints as JSON how many calls it made and
+ * which have failed.
  */
 import { createChannel, createClient } from 'rdma-rpc';
 import { UpgradeDefinition } from './gen/upgrade.rdma.js';

@@ -1,7 +1,7 @@
 /**
  * Tests today's build with the previous one (builds.mjs): every kind of call in both directions, and a
- * rolling upgrade and a rollback under load. Run it by `npm run test:upgrade`. The first run builds the other
- * commit, which takes some minutes; later runs find it in build/against.
+ * rolling upgrade and a rollback under load. `npm run test:upgrade` runs this script. The first run builds
+ * the other commit, which takes some minutes; later runs find it in build/against.
  */
 import { NOT_RUN, record } from '../../scripts/results.mjs';
 import { builds } from './builds.mjs';

@@ -1,5 +1,6 @@
 /**
- * Processes of the tests of upgrades: servers, clients that check, and clients that call without pause.
+ * These are processes of the tests of upgrades: servers, clients that check, and clients that call without
+ * pause.
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -7,8 +8,8 @@ import { createInterface } from 'node:readline';
 const limitMs = 180_000;
 
 /**
- * A program of a build, with its lines and its end. When its time is over it is killed, which fails
- * everything that waits for it.
+ * A program of a build, with its output lines and its end. When the time of the program is over, it is
+ * killed, and everything that waits for it fails.
  */
 class Program {
   /** The line that it has printed last. */

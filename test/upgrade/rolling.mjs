@@ -1,6 +1,6 @@
 /**
- * A rolling upgrade under load. Three servers behind the addresses of each client are replaced one after the
- * other, and then the clients. No call may fail. A rollback is the same with the builds exchanged.
+ * Tests a rolling upgrade under load. Three servers behind the addresses of each client are replaced one
+ * after the other, and then the clients. No call may fail. A rollback is the same with the builds exchanged.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

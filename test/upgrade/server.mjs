@@ -1,7 +1,7 @@
 /**
- * A server of one build, as a process: `server.mjs ADDRESS OPTIONS`, with the options of createServer as
- * JSON. builds.mjs copies it into each build, so that it imports that build. It prints its address once it
- * listens. After SIGTERM, when all its calls have ended, it prints their number.
+ * This is a server of one build, as a process: `server.mjs ADDRESS OPTIONS`, with the options of createServer
+ * as JSON. builds.mjs copies it into each build, so that it imports that build. The server prints its address
+ * once it listens. After SIGTERM, when all its calls have ended, it prints their number.
  */
 import { createServer, RpcError, Status } from 'rdma-rpc';
 import { peersOf } from 'rdma-rpc/reverse';
@@ -15,7 +15,10 @@ let calls = 0;
 const server = createServer({ ...JSON.parse(options), log: (line) => console.error(line) });
 const peers = peersOf(server);
 
-/** A copy is kept, because the memory of a request belongs to its caller again when the handler has ended. */
+/**
+ * The server keeps a copy, because the memory of a request belongs to its caller again when the handler has
+ * ended.
+ */
 const leave = ({ number, data }) => void left.set(number, Buffer.from(data));
 
 server.add(UpgradeDefinition, {

@@ -1,5 +1,5 @@
 /**
- * Two connected ends of `rdma-rpc/verbs` in this thread, for tests.
+ * These are two connected ends of `rdma-rpc/verbs` in this thread, for tests.
  */
 import {
   Access,

@@ -1,6 +1,6 @@
 /**
- * The table of features in docs/reference/verbs-features.md, for the tests that compare it with the sources
- * and with devices.
+ * This is the table of features in docs/reference/verbs-features.md, for the tests that compare it with the
+ * sources and with devices.
  */
 import { readFileSync } from 'node:fs';
 import type { Feature } from 'rdma-rpc/verbs';
@@ -31,7 +31,7 @@ export function featureRows(): FeatureRow[] {
   });
 }
 
-/** The rows that stand for a feature of `Device.whyNot`. */
+/** Returns the rows that stand for a feature of `Device.whyNot`. */
 export const asked: ReadonlyMap<string, Feature> = new Map<string, Feature>([
   ['SEND with immediate', 'sendWithImm'],
   ['SEND with invalidate', 'windows'],

@@ -1,6 +1,6 @@
 /**
- * Features that only some devices have: shared receives, immediates of SENDs, atomics, UC and UD. A device
- * that lacks a feature gives the reason, and refuses the feature with that reason.
+ * Tests features that only some devices have: shared receives, immediates of SENDs, atomics, UC and UD. A
+ * device that lacks a feature gives the reason, and refuses the feature with that reason.
  */
 import {
   Access,

@@ -1,6 +1,6 @@
 /**
- * Collects garbage in tests. `gc` of V8 is called without an argument, because with one it does not collect
- * everything.
+ * Collects garbage in tests. `gc` of V8 is called without an argument, because with an argument it does not
+ * collect everything.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

@@ -1,6 +1,6 @@
 /**
- * Objects are closed in any order. A closed object throws an error with its name. The parts of it that other
- * objects need stay open.
+ * Objects are closed in any order. A closed object throws an error with its name. The parts of that object
+ * that other objects need stay open.
  */
 import fc from 'fast-check';
 import { Completions, openDevice, SendBatch, SendFlags, WcStatus } from 'rdma-rpc/verbs';

@@ -1,5 +1,5 @@
 /**
- * Addresses of listeners of other programs: their bytes, and devices that have no rdma_cm.
+ * Tests addresses of listeners of other programs: their bytes, and devices that have no rdma_cm.
  */
 import { listenerAddress, openDevice, VerbsError } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';

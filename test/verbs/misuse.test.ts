@@ -1,6 +1,6 @@
 /**
- * Each way to use `rdma-rpc/verbs` wrongly, and the error that it throws. The wrong call does not crash,
- * posts nothing and moves no byte, and the pair works afterwards.
+ * Tests each way to use `rdma-rpc/verbs` wrongly, and the error that it throws. The wrong call does not
+ * crash, posts nothing and moves no byte, and the pair works afterwards.
  */
 import {
   Access,

@@ -1,5 +1,5 @@
 /**
- * The operations of queue pairs of `rdma-rpc/verbs` on each software device, with both ways to wait.
+ * Tests the operations of queue pairs of `rdma-rpc/verbs` on each software device, with both ways to wait.
  */
 import { openDevice, SendBatch, SendFlags, WcOpcode, WcStatus } from 'rdma-rpc/verbs';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,6 @@
 /**
- * All attributes of devices. This tests only refused queries, because this machine may have no RDMA device.
+ * Tests all attributes of devices. This tests only refused queries, because this machine may have no RDMA
+ * device.
  */
 import { listDevices, queryDevice } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';

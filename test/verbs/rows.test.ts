@@ -1,6 +1,6 @@
 /**
- * The columns in which requests and completions cross the boundary. TypeScript must have the same columns as
- * native code.
+ * Tests the columns in which requests and completions cross the boundary. TypeScript must have the same
+ * columns as native code.
  */
 import { expect, test } from 'vitest';
 import { loadNative } from '../../runtime/native/native.ts';

@@ -1,6 +1,6 @@
 /**
- * The steps of a queue pair from RESET to RTS, one call each: what it can do in each state, and which calls
- * are refused there. Devices that connect in one step refuse the option with their reason.
+ * Tests the steps of a queue pair from RESET to RTS, one call each: what it can do in each state, and which
+ * calls are refused there. Devices that connect in one step refuse the option with their reason.
  */
 import {
   openDevice,

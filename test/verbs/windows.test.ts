@@ -1,5 +1,6 @@
 /**
- * Memory windows: rights that begin with a bind, and end with an invalidation, a close, or the queue pair.
+ * Tests memory windows: rights that begin with a bind, and end with an invalidation, a close, or the queue
+ * pair.
  */
 import {
   Access,

@@ -1,5 +1,5 @@
 // Registers large buffers in the background: a thread of the pool pins their pages while the JS thread
-// continues. Owned by Engine, on the JS thread.
+// continues. Engine owns this object and uses it on the JS thread.
 #pragma once
 
 #include <node_api.h>

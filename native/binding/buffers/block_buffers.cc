@@ -15,8 +15,8 @@ BlockBuffers::BlockBuffers(Napi::Env env, memory::Arena& arena, Collected collec
       self_(std::make_shared<BlockBuffers*>(this)),
       young_(arena.largest()),
       counted_(arena.largest()) {
-  // With the finalizer of the object alone, the end of the old ArrayBuffer would be mistaken for the end of
-  // the memory.
+  // Where only the finalizer of the object exists, the end of the old ArrayBuffer would be mistaken for the
+  // end of the memory.
   if (finalizer_of_ == Collected::object) return;
   const Napi::Value transfer =
       env.Global().Get("ArrayBuffer").As<Napi::Object>().Get("prototype").As<Napi::Object>().Get("transfer");
@@ -55,7 +55,7 @@ void BlockBuffers::make_weak(memory::BlockId block, Entry& entry) {
   young_.lent(arena_.at(block).capacity);
 }
 
-/// Called when JS no longer has the buffer and the lease has not been returned.
+/// This function is called when JS no longer has the buffer and the lease has not been returned.
 void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
   const memory::Block* memory = arena_.known(block);
   if (std::exchange(entry.weak, false) && memory != nullptr) young_.collected(memory->capacity);
@@ -64,8 +64,8 @@ void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
 Napi::Value BlockBuffers::make(memory::BlockId block, Entry& entry) {
   const memory::Block& memory = arena_.at(block);
   const bool of_memory = finalizer_of_ == Collected::memory;
-  // With the finalizer of the object alone, V8 gives no sign when it stops counting the memory, so the memory
-  // is not counted here.
+  // Where only the finalizer of the object exists, V8 gives no sign when it stops counting the memory. The
+  // memory is therefore not counted here.
   auto link = std::make_unique<Link>(Link{self_, block, of_memory ? memory.capacity : 0, 0, nullptr});
   napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env_, memory.data, memory.capacity,
@@ -131,7 +131,7 @@ napi_value BlockBuffers::move(napi_value buffer) const {
   return nullptr;
 }
 
-/// Called when JS no longer has the buffer.
+/// This function is called when JS no longer has the buffer.
 void BlockBuffers::give_back(memory::BlockId block, Entry& entry) {
   entry.weak = false;
   young_.returned(arena_.at(block).capacity);
@@ -173,9 +173,9 @@ bool BlockBuffers::is_transferred(napi_value value) const {
   return value != nullptr && napi_is_detached_arraybuffer(env_, value, &detached) == napi_ok && detached;
 }
 
-/// Called by finalizers. Returns whether another thread may read the memory. This is true when the thread is
-/// ending and the buffer is gone or was transferred. (The end of a thread runs all finalizers, even those of
-/// memory that another thread has received.)
+/// Finalizers call this function, which returns whether another thread may read the memory, which is the case
+/// when the thread is ending and the buffer is gone or was transferred. (The end of a thread runs all
+/// finalizers, even those of memory that another thread has received.)
 bool BlockBuffers::outlives_thread(const Entry& entry) const {
   // Without transfer(), all buffers are already detached (see make()), and none can be sent to another
   // thread.
@@ -220,8 +220,8 @@ void BlockBuffers::finalize(napi_env, void*, void* hint) {
 void BlockBuffers::collected(Link& link) {
   uncount(link);
   if (strays_.erase(&link) != 0) {
-    // With the finalizer of the object alone, the buffer to which the memory was transferred may still use
-    // the memory.
+    // Where only the finalizer of the object exists, the buffer to which the memory was transferred may still
+    // use the memory.
     if (finalizer_of_ == Collected::object) return;
     if (const Napi::HandleScope scope(env_); thread_ends(env_)) return keep_for_ever(link);
     for (std::uint32_t i = 0; i < link.references; ++i) arena_.release(link.block);
@@ -253,7 +253,7 @@ bool BlockBuffers::collectable() const {
   });
 }
 
-/// Detaches the buffer. Its finalizer will then release nothing.
+/// Detaches the buffer, so that the finalizer of the buffer releases nothing.
 void BlockBuffers::drop(Entry& entry) {
   Link* link = std::exchange(entry.link, nullptr);
   if (entry.buffer == nullptr) return;

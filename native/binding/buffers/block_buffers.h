@@ -1,9 +1,9 @@
-// The ArrayBuffers of arena blocks. A block has at most one ArrayBuffer of its memory, made when JS first
-// asks for it. While an application holds a lease, the reference to the buffer is weak: when the last view
-// has been collected, the lease counts as returned. While the runtime holds a block by its number, as it does
-// for the messages that it encodes, the reference is strong, because the number is used longer than the
+// These are the ArrayBuffers of arena blocks. A block has at most one ArrayBuffer of its memory, made when JS
+// first asks for it. While an application holds a lease, the reference to the buffer is weak: when the last
+// view has been collected, the lease counts as returned. While the runtime holds a block by its number, as it
+// does for the messages that it encodes, the reference is strong, because the number is used longer than the
 // views. If the collection of the views returned such a block, the runtime would later release the block a
-// second time, while the next holder uses it. Owned by NativeContext, on the JS thread.
+// second time, while the next holder uses it. NativeContext owns this object and uses it on the JS thread.
 //
 // When the application returns a lease, all views of its ArrayBuffer become empty, so that no view ever shows
 // the next contents of the block. The memory moves to a new ArrayBuffer (ArrayBuffer.prototype.transfer),
@@ -63,18 +63,18 @@ class BlockBuffers {
   /// Detaches all buffers when the context closes. With `thread_ends`, strays may still be in use by another
   /// thread.
   void close(bool thread_ends = false);
-  /// Releases all buffers without detaching them. Called at the end of the thread, when no JS code can read
-  /// them.
+  /// Releases all buffers without detaching them. This function is called at the end of the thread, when no
+  /// JS code can read them.
   void forget();
   /// Returns true when a collection could free memory, because JS holds buffers that the application may have
   /// dropped.
   bool collectable() const;
-  /// Called after a collected buffer has released its block.
+  /// This function is called after a collected buffer has released its block.
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
   /// Decides when V8 collects buffers that the application may have dropped.
   YoungBuffers& young() { return young_; }
-  /// Called about every 500 ms. When the program is idle, V8 stops counting memory that is not lent
-  /// (CountedMemory).
+  /// This function is called about every 500 ms. When the program is idle, V8 stops counting memory that is
+  /// not lent (CountedMemory).
   void rest() { count(counted_.rest()); }
 
  private:
@@ -84,8 +84,8 @@ class BlockBuffers {
     std::weak_ptr<BlockBuffers*> owner;
     memory::BlockId block;
     std::size_t counted = 0;            ///< bytes that CountedMemory counts for this buffer
-    std::uint32_t references = 0;       ///< stray: number of references to its block
-    std::shared_ptr<const void> pages;  ///< stray whose block was freed: keeps its memory mapped
+    std::uint32_t references = 0;       ///< for a stray: the number of references to its block
+    std::shared_ptr<const void> pages;  ///< for a stray whose block was freed: keeps its memory mapped
   };
   struct Entry {
     std::uint32_t js_references = 0;

@@ -1,5 +1,5 @@
 // Smooths the amount of arena memory that V8 counts. V8 adds the size of each ArrayBuffer to the external
-// memory of its heap, and subtracts it when the buffer is collected. It begins a full collection when the sum
+// memory of its heap, and subtracts it when the buffer is collected. V8 begins a full collection when the sum
 // has grown by about 30 MiB since the last one. However, the memory of a returned lease stays in the arena
 // and is lent again. Therefore memory does not really grow in a program that drops received messages.
 // Nevertheless, 4 s of 1 MiB responses caused 50 to 70 full collections, which took more time than the
@@ -27,7 +27,8 @@ class CountedMemory {
 
   explicit CountedMemory(std::size_t arena_bytes) : most_(arena_bytes / kArenaShare) {}
 
-  /// Called when V8 has added a new buffer of this size. Returns by how many bytes to change V8's count.
+  /// This function is called when V8 has added a new buffer of this size. Returns by how many bytes to change
+  /// V8's count.
   std::int64_t made(std::size_t bytes) {
     out_ += bytes;
     lately_ = keeps_ = true;
@@ -35,7 +36,8 @@ class CountedMemory {
     kept_ -= again;
     return -static_cast<std::int64_t>(again);
   }
-  /// Called when V8 has subtracted a buffer of this size. Returns by how many bytes to change V8's count.
+  /// This function is called when V8 has subtracted a buffer of this size. Returns by how many bytes to
+  /// change V8's count.
   std::int64_t freed(std::size_t bytes) {
     out_ -= std::min(out_, bytes);
     if (!keeps_) return 0;
@@ -43,15 +45,15 @@ class CountedMemory {
     kept_ += added;
     return static_cast<std::int64_t>(added);
   }
-  /// Called about every 500 ms. When nothing was lent since the last call, the program counts as idle. Then
-  /// returned memory no longer stays counted, because the arena gives the memory of an idle program back to
-  /// the system.
+  /// This function is called about every 500 ms. When nothing was lent since the last call, the program
+  /// counts as idle. Then returned memory no longer stays counted, because the arena gives the memory of an
+  /// idle program back to the system.
   std::int64_t rest() {
     if (std::exchange(lately_, false)) return 0;
     keeps_ = false;
     return close();
   }
-  /// Called at the end. Returns by how many bytes to change V8's count.
+  /// This function is called at the end. Returns by how many bytes to change V8's count.
   std::int64_t close() { return -static_cast<std::int64_t>(std::exchange(kept_, 0)); }
 
   /// Returns the number of bytes that stay counted although no buffer has them.

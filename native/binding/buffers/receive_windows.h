@@ -1,7 +1,7 @@
-// The ArrayBuffers through which JS reads the receives of one session. Each window (boundary::receive_window)
-// has one, which is created when JS first reads in the window. V8 counts these buffers like any other
-// external memory. A single buffer would therefore count all receives of a session, even if the session uses
-// only a few of them. Owned by Engine, on the JS thread.
+// These are the ArrayBuffers through which JS reads the receives of one session. Each window
+// (boundary::receive_window) has one, which is created when JS first reads in the window. V8 counts these
+// buffers like any other external memory. A single buffer would therefore count all receives of a session,
+// even if the session uses only a few of them. Engine owns this object and uses it on the JS thread.
 #pragma once
 
 #include <napi.h>
@@ -24,7 +24,7 @@ class ReceiveWindows {
     return made;
   }
 
-  /// Called before the memory is freed, so that no view shows its next contents.
+  /// This function is called before the memory is freed, so that no view shows its next contents.
   void detach(Napi::Env env) {
     const Napi::HandleScope scope(env);
     for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) {
@@ -33,7 +33,7 @@ class ReceiveWindows {
     forget();
   }
 
-  /// Called at the end of the thread, when no JS code can read the buffers any more.
+  /// This function is called at the end of the thread, when no JS code can read the buffers any more.
   void forget() {
     for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) each.Reset();
     windows_.clear();

@@ -1,7 +1,7 @@
 // Watches whether buffers that the application has lent to calls still have their memory. `transfer()`,
 // posting to a worker and byte streams may take the memory away at any moment, and Node-API cannot prevent
-// that. Each buffer has one watch, shared by its registration and all calls that use it. Owned by Engine, on
-// the JS thread.
+// that. Each buffer has one watch. The registration of the buffer and all calls that use the buffer share the
+// watch. Engine owns this object and uses it on the JS thread.
 #pragma once
 
 #include <napi.h>

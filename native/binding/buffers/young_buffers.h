@@ -4,7 +4,8 @@
 // and it then searches its whole heap. This costs 100 to 200 us for each message of 1 MiB. During that time,
 // the program uses 16,000 fresh pages of the arena. A collection of the young objects takes 0.1 to 0.3 ms and
 // finds all messages that were dropped soon after they arrived (docs/internals/decisions/memory.md has the
-// figures). Each context has one, owned by its BlockBuffers, on the JS thread.
+// figures). Each context has one such object. The BlockBuffers of the context owns the object and uses it on
+// the JS thread.
 #pragma once
 
 #include <algorithm>
@@ -34,21 +35,21 @@ class YoungBuffers {
   explicit YoungBuffers(std::size_t arena_bytes)
       : collect_bytes_(std::min(kCollectBytes, arena_bytes / kArenaShare)) {}
 
-  /// Called when JS has received the buffer of a block of this size.
+  /// This function is called when JS has received the buffer of a block of this size.
   void lent(std::size_t bytes) {
     out_ += bytes;
     fresh_ += bytes;
     lately_ = true;
   }
-  /// Called when the application has returned a buffer.
+  /// This function is called when the application has returned a buffer.
   void returned(std::size_t bytes) {
     collected(bytes);
     fresh_ -= std::min(fresh_, bytes);
   }
-  /// Called when V8 has collected a buffer.
+  /// This function is called when V8 has collected a buffer.
   void collected(std::size_t bytes) { out_ -= std::min(out_, bytes); }
 
-  /// Returns whether a collection is wanted. Cheap enough to be called for each batch of events.
+  /// Returns whether a collection is wanted. The check is cheap enough to be made for each batch of events.
   bool wanted() const {
     return fresh_ >= std::max(collect_bytes_, (out_ - std::min(out_, fresh_)) / kKeptShare);
   }
@@ -58,7 +59,7 @@ class YoungBuffers {
   /// Returns true when nothing was lent since the last call, no collection is due, and a collection might
   /// still free buffers.
   bool rests() { return !std::exchange(lately_, false) && fresh_ != 0; }
-  /// Called after a collection that took place between these two times.
+  /// This function is called after a collection that took place between these two times.
   void done(std::uint64_t began_ns, std::uint64_t ended_ns) {
     fresh_ = 0;
     next_ns_ = ended_ns + (ended_ns - std::min(began_ns, ended_ns)) * (100 - kPercent) / kPercent;

@@ -1,5 +1,5 @@
-// The clock of the binding: CLOCK_MONOTONIC, like libuv's uv_hrtime(), but available without libuv. A read
-// takes about 20 ns and makes no system call.
+// This is the clock of the binding: CLOCK_MONOTONIC, like libuv's uv_hrtime(), but available without libuv. A
+// read takes about 20 ns and makes no system call.
 #pragma once
 
 #include <time.h>

@@ -3,7 +3,7 @@
 // (runtime/adapters/connect/abandoned.ts). Each such collection is a full one. The larger the heap is, the
 // longer the collection stops the thread. A peer can cause collections by making calls wait. Therefore all
 // collections of a thread, for all contexts and for both reasons together, get one fixed share of the
-// thread's time. Called by the pumps and, through the addon, by JS, on the JS thread.
+// thread's time. This code is called by the pumps and, through the addon, by JS, on the JS thread.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class CollectionBudget {
   }
   /// Returns the earliest time of the next collection.
   std::uint64_t next_ns() const { return next_ns_; }
-  /// Called after a collection that took place between these two times.
+  /// This function is called after a collection that took place between these two times.
   void spend(std::uint64_t began_ns, std::uint64_t ended_ns) {
     const std::uint64_t cost_ns = std::max(ended_ns, began_ns) - began_ns;
     next_ns_ = std::max(next_ns_, ended_ns) + std::max(kPauseMinNs, cost_ns * (100 - kPercent) / kPercent);
@@ -51,8 +51,8 @@ class Collections {
     waits_ = waits;
     return waits && now_ns >= std::max(next_ns_, budget_->next_ns());
   }
-  /// Called when a collection was due. `collected` is true when the collection took place between these two
-  /// times. If not, it was skipped because it would have found nothing.
+  /// This function is called when a collection was due. `collected` is true when the collection took place
+  /// between these two times. If not, it was skipped because it would have found nothing.
   void done(bool collected, std::uint64_t began_ns, std::uint64_t ended_ns) {
     next_ns_ = ended_ns + CollectionBudget::kPauseMinNs;
     if (collected) budget_->spend(began_ns, ended_ns);

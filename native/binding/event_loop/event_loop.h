@@ -1,6 +1,6 @@
-// The event loop of a JS thread, as the pump needs it. There are two implementations: UvEventLoop for Node,
-// and WaitThread without libuv, for Bun and Deno. Chosen when a context opens; used by the pump, on the JS
-// thread.
+// This is the event loop of a JS thread, as the pump needs it. There are two implementations: UvEventLoop for
+// Node, and WaitThread, which needs no libuv, for Bun and Deno. A context chooses one of them when it opens.
+// The pump uses it on the JS thread.
 #pragma once
 
 #include <node_api.h>
@@ -14,11 +14,12 @@ namespace rdma_rpc::binding {
 
 class EventLoop {
  public:
-  /// The pump. Its functions are called on the JS thread, never one inside another, and never after stop().
+  /// The pump. The functions of the pump are called on the JS thread, never one inside another, and never
+  /// after stop().
   class Listener {
    public:
     virtual void turn() = 0;
-    /// Called when the descriptor is readable.
+    /// This function is called when the descriptor is readable.
     virtual void readable() = 0;
     virtual void tick() = 0;
 
@@ -44,8 +45,8 @@ class EventLoop {
 
 enum class LoopKind { libuv, thread };
 
-/// Opens an event loop that watches `fd`. It does not keep the process alive while it rests. Returns null,
-/// with the reason in `error`, when that fails.
+/// Opens an event loop that watches `fd`. The event loop does not keep the process alive while it rests.
+/// Returns null, with the reason in `error`, when that fails.
 std::unique_ptr<EventLoop> open_event_loop(LoopKind kind, napi_env env, int fd, EventLoop::Listener& listener,
                                            std::string* error);
 

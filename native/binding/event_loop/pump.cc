@@ -17,19 +17,19 @@ constexpr std::uint64_t kSpinAfterTrafficNs = 50'000;
 constexpr std::uint64_t kSpinPerTurnNs = 5'000;
 /// Number of polls for each reading of the clock, which costs more than a poll that finds nothing.
 constexpr std::uint32_t kPollsPerClock = 8;
-// The following intervals are for work that no completion announces. For timeouts of cancelled calls, and of
-/// calls that wait for memory
+// The following intervals are for work that no completion announces.
+/// Interval at which the timeouts of cancelled calls, and of calls that wait for memory, are checked.
 constexpr std::uint64_t kTickMs = 5;
 /// Interval at which time limits of peers are checked while calls wait for these peers.
 constexpr std::uint64_t kHoldTickMs = session::kHoldCheckNs / 1'000'000;
-/// For writing the counters page.
+/// Interval at which the counters page is written.
 constexpr std::uint64_t kReportMs = 100;
-/// For calls of `rest_`. kRests is the number of calls after the last traffic.
+/// Interval of the calls of `rest_`. kRests is the number of calls after the last traffic.
 constexpr std::uint64_t kRestNs = 500'000'000;
 constexpr int kRests = 2;
 /// The reported lag is the longest one of this window and the window before.
 constexpr std::uint64_t kLagWindowNs = 1'000'000'000;
-/// For registrations and arena chunks that have been idle for long.
+/// Interval at which registrations and arena chunks that have been idle for long are released.
 constexpr std::uint64_t kSlowTickMs = 1000;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The pump runs a context in the event loop of its JS thread. While there is traffic it spins (the loop does
-// not block); otherwise it arms the completion queue and sleeps on its descriptor. Owned by Engine; every
-// callback runs on the JS thread, from the event loop.
+// not block); otherwise it arms the completion queue and sleeps on its descriptor. Engine owns this object;
+// every callback runs on the JS thread, from the event loop.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ class Pump final : private EventLoop::Listener {
   /// while calls wait for arena memory. `collect` returns false when it had nothing to collect.
   Pump(session::Context& context, Polling polling, std::function<bool(std::uint32_t, std::uint64_t)> deliver,
        std::function<bool()> collect);
-  /// Sets a function that publishes the counters. It is called at most every 100 ms, after some work was
-  /// done.
+  /// Sets a function that publishes the counters. The function is called at most every 100 ms, after some
+  /// work was done.
   void on_report(std::function<void()> report) { report_ = std::move(report); }
   /// Sets a function that is called every 500 ms while there is traffic, and twice after the traffic has
   /// ended.
@@ -47,7 +47,8 @@ class Pump final : private EventLoop::Listener {
   std::uint64_t now_ns() const { return clock_ ? clock_() : monotonic_ns(); }
   /// Replaces the clock of the machine, for a stepped simulation.
   void set_clock(std::function<std::uint64_t()> now_ns) { clock_ = std::move(now_ns); }
-  /// Called when work has been added. The next turn takes place in the loop's next iteration.
+  /// This function is called when work has been added. The next turn takes place in the loop's next
+  /// iteration.
   void kick();
   /// Closes the pump. The context may be destroyed after this. `then` runs when the event loop has released
   /// the pump.

@@ -1,7 +1,7 @@
-// An event loop for JS runtimes without libuv (Bun, Deno). A thread waits for the descriptor of the
+// This is an event loop for JS runtimes without libuv (Bun, Deno). A thread waits for the descriptor of the
 // completion queue and for the timer, and calls the JS thread through a thread-safe function. While the pump
-// spins, its turns are called by setImmediate(), and the thread is not needed. Used by the pump, on the JS
-// thread.
+// spins, its turns are called by setImmediate(), and the thread is not needed. This file is used by the pump,
+// on the JS thread.
 //
 // The thread only reports which descriptor was ready, and waits again. Each descriptor is armed for one
 // report (EPOLLONESHOT). A completion queue that has not been read yet therefore does not keep the thread
@@ -45,7 +45,8 @@ class WaitThread final : public EventLoop {
   const napi_env env_;
   Listener& listener_;
   std::function<void()> then_;
-  /// A late setImmediate() callback reads this pointer. It is null after this object has been destroyed.
+  /// A late setImmediate() callback reads this pointer. The pointer is null after this object has been
+  /// destroyed.
   std::shared_ptr<WaitThread*> self_;
 
   int fd_ = -1, epoll_ = -1, timer_ = -1, end_ = -1;

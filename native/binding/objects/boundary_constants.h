@@ -1,5 +1,5 @@
-// The constants of session/boundary.h, and the limits that both languages use, as a JS object. A test
-// compares them with runtime/native/words.ts and runtime/limits.ts.
+// These are the constants of session/boundary.h, and the limits that both languages use, as a JS object. A
+// test compares them with runtime/native/words.ts and runtime/limits.ts.
 #pragma once
 
 #include <napi.h>

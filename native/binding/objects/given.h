@@ -1,5 +1,5 @@
 // Reads numbers from a JS object that contains options of contexts or sessions. TypeScript has checked them.
-// Used on the JS thread.
+// This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

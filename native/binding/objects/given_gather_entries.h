@@ -1,5 +1,5 @@
 // Reads the arguments of submitBulk() of runtime/native/native.ts: a bulk submission and its gather entries.
-// Used on the JS thread.
+// This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,5 @@
-// Defines properties of the context object that JS reads for each message or each turn. Used on the JS
-// thread.
+// Defines properties of the context object that JS reads for each message or each turn. This code runs on the
+// JS thread.
 #pragma once
 
 #include <napi.h>
@@ -28,9 +28,9 @@ Napi::Value call_method(const Napi::CallbackInfo& info) {
   }
 }
 
-/// Defines a method of this object only. A method of the class would find its owner through a private property
-/// of `this`. Reading that property is a call of V8 that costs as much as the rest of entering native code.
-/// `owner` must live as long as `self`, which the function keeps alive.
+/// Defines a method of this object alone. A method of the class would find its owner through a private
+/// property of `this`. Reading that property is a call of V8 that costs as much as the rest of entering
+/// native code. `owner` must live as long as `self`, which the function keeps alive.
 template <auto method, class Owner>
 void give_method(const Napi::Object& self, const char* name, Owner* owner) {
   const auto function = Napi::Function::New<&call_method<method, Owner>>(self.Env(), name, owner);

@@ -1,5 +1,5 @@
 // Converts addresses of queue pairs between JS and native code: the address of a peer for connectSession(),
-// and our own. Used on the JS thread.
+// and our own. This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,5 @@
-// Describes a session to JS: SessionInfo of runtime/native/native.ts. Created when JS asks for it, on the JS
-// thread.
+// Describes a session to JS: SessionInfo of runtime/native/native.ts. The object is created on the JS thread
+// when JS asks for it.
 #pragma once
 
 #include <napi.h>

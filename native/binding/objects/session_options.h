@@ -1,5 +1,5 @@
-// Reads the options of a session from JS, and lists the ciphers that can seal sessions. Used on the JS
-// thread.
+// Reads the options of a session from JS, and lists the ciphers that can seal sessions. This code runs on the
+// JS thread.
 #pragma once
 
 #include <napi.h>

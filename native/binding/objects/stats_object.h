@@ -1,5 +1,5 @@
-// The counters of a context as a JS object: Stats of runtime/native/stats.ts. Created when JS asks for it, on
-// the JS thread.
+// These are the counters of a context as a JS object: Stats of runtime/native/stats.ts. The object is created
+// on the JS thread when JS asks for it.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,5 @@
-// The flight recorder's data of a session, to be written to a file: sessionTrace() of
-// runtime/native/native.ts. Created when a session has failed, on the JS thread.
+// Returns the flight recorder's data of a session, to be written to a file: sessionTrace() of
+// runtime/native/native.ts. The object is created on the JS thread when a session has failed.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,6 @@
-// The attributes and events of RDMA devices as JS objects, which runtime/native/verbs-inspection.ts
-// describes. Called when the addon is loaded; the functions that it defines run on the JS thread.
+// These are the attributes and events of RDMA devices as JS objects, which runtime/native/verbs-inspection.ts
+// describes. This code is called when the addon is loaded; the functions that it defines run on the JS
+// thread.
 #pragma once
 
 #include <napi.h>

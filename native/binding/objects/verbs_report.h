@@ -1,5 +1,5 @@
-// Describes the RDMA devices of the machine to JS: VerbsReport of runtime/native/native.ts. Called by
-// NativeModule.verbsDevices() and NativeContext, on the JS thread.
+// Describes the RDMA devices of the machine to JS: VerbsReport of runtime/native/native.ts. This code is
+// called by NativeModule.verbsDevices() and NativeContext, on the JS thread.
 #pragma once
 
 #include <napi.h>

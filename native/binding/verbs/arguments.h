@@ -1,5 +1,5 @@
 // Converts arguments and results of the calls of an `rdma-rpc/verbs` device: numbers, typed arrays, refusals.
-// Used on the JS thread.
+// This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

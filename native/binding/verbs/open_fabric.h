@@ -1,5 +1,5 @@
-// Opens the device that `rdma-rpc/verbs` asks for by name, or that remote memory of a session needs. On the
-// JS thread.
+// Opens the device that `rdma-rpc/verbs` asks for by name, or that remote memory of a session needs. This
+// code runs on the JS thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rdma_rpc::binding {
 struct OpenOptions {
   std::string fabric;      ///< sim, shm, tcp or verbs
   std::uint64_t seed = 1;  ///< sim: the seed of its world
-  /// sim: how many of a million packets of UC and UD are lost, and how many are duplicated.
+  /// sim: the number of packets in a million of UC and UD that are lost, and the number that are duplicated.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   std::string host;  ///< tcp: the host name on which connections are accepted
   /// tcp: another part of the process accepts connections and hands them over (fabric/acceptor.h).

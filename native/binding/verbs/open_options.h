@@ -1,4 +1,4 @@
-// Reads the options with which JS opens a device of the verbs API. Used on the JS thread.
+// Reads the options with which JS opens a device of the verbs API. This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -6,7 +6,7 @@
 namespace rdma_rpc::binding {
 namespace {
 
-/// The blocks of this thread, by their addresses.
+/// Returns the blocks of this thread, by their addresses.
 std::map<const std::byte*, std::weak_ptr<OwnedBlock>>& blocks_of_thread() {
   thread_local std::map<const std::byte*, std::weak_ptr<OwnedBlock>> blocks;
   return blocks;
@@ -33,7 +33,7 @@ std::shared_ptr<Shown> taken(void* hint) {
   return *owner;
 }
 
-/// Called when the thread ends. Another thread may use memory whose buffer was transferred.
+/// This function is called when the thread ends. Another thread may use memory whose buffer was transferred.
 void before_the_end(napi_env env, void*, void* hint) {
   const auto shown = taken(hint);
   if (shown->block == nullptr || std::exchange(shown->looked, true)) return;

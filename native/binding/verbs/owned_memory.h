@@ -1,7 +1,7 @@
-// Memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped as long
-// as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer with
-// transfer() or structuredClone(); that buffer is unknown here. Node calls the finalizer when the last of
-// these buffers is collected. Each JS thread has one list, which VerbsHost uses on that thread.
+// This is memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped
+// as long as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer
+// with transfer() or structuredClone(); that buffer is unknown here. Node calls the finalizer when the last
+// of these buffers is collected. Each JS thread has one list, which VerbsHost uses on that thread.
 //
 // When a thread ends, Node runs all finalizers, even if a transferred buffer is in use on another thread.
 // Before that, Node detaches the buffer that it knows. Therefore each buffer has sentinels, whose finalizers

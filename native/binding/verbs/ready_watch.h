@@ -1,6 +1,6 @@
 // Waits for the next completion of one completion queue in the event loop, and then calls a JS function.
-// Created by VerbsHost when JS waits for the first time, on the JS thread. It does not keep the process
-// alive; runtime/verbs does that while an application waits.
+// VerbsHost creates this object on the JS thread when JS waits for the first time. The object does not keep
+// the process alive; runtime/verbs does that while an application waits.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,5 @@
-// The object that runtime/native/verbs-device.ts declares: a device of `rdma-rpc/verbs`. It only reads
-// arguments and passes them on. Used on the JS thread.
+// This is the object that runtime/native/verbs-device.ts declares: a device of `rdma-rpc/verbs`. The object
+// only reads arguments and passes them on. This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

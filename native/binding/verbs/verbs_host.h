@@ -1,7 +1,7 @@
-// Everything native behind one device of `rdma-rpc/verbs`: the device, its objects by number, and the
+// This is everything native behind one device of `rdma-rpc/verbs`: the device, its objects by number, and the
 // operations that wait in the event loop. The host must outlive the JS object, because the event loop
-// releases a completion queue only one iteration after it was closed. It deletes itself. Used on the JS
-// thread.
+// releases a completion queue only one iteration after it was closed. The host deletes itself. This code runs
+// on the JS thread.
 #pragma once
 
 #include <napi.h>

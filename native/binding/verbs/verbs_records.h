@@ -1,5 +1,5 @@
 // Returns the columns of checked/records.h as JS objects, so that a test can compare them with
-// runtime/native/verbs-device.ts. Used on the JS thread.
+// runtime/native/verbs-device.ts. This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -29,7 +29,7 @@ constexpr std::uint32_t kMaxSge = 16;
 constexpr std::uint64_t kMaxMessageBytes = std::uint64_t{1} << 30;
 
 /// Returns whether peers can probably reach all memory of this process. The system call must be allowed here,
-/// and Yama must not separate processes of one user. connect() tries it on the real peer.
+/// and Yama must not separate processes of one user. connect() tries that call on the real peer.
 bool process_vm_may_work() {
   std::uint64_t from = 1, to = 0;
   const iovec here{&to, sizeof to};

@@ -1,5 +1,5 @@
-// The device owns the segment with its tables. It creates all other objects, and keeps track of them. Used on
-// one thread.
+// The device owns the segment with its tables. The device creates all other objects, and keeps track of them.
+// This code runs on one thread.
 #pragma once
 
 #include <deque>
@@ -66,7 +66,7 @@ class Device final : public fabric::Device {
   /// Puts the queue pairs that peers have announced on the lists of their completion queues. For `order` see
   /// collect().
   void collect_announced(std::memory_order order);
-  /// Null for shm-fd.
+  /// The result is null for shm-fd.
   Announcements* announcements() const {
     return reinterpret_cast<Announcements*>(announcements_segment_.map.data());
   }
@@ -78,9 +78,9 @@ class Device final : public fabric::Device {
   /// Returns the peer's device that the address names. Returns null when it cannot be reached; `error` says
   /// why.
   std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
-  /// Called when a queue pair to that device ends. After the last queue pair has ended, the device's tables
-  /// stay mapped until the same happens to another device. A client that connects for each call thus finds
-  /// them mapped.
+  /// This function is called when a queue pair to that device ends. After the last queue pair has ended, the
+  /// device's tables stay mapped until the same happens to another device. A client that connects for each
+  /// call thus finds them mapped.
   void leave(std::shared_ptr<RemoteDevice> remote);
 
   /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go

@@ -1,5 +1,5 @@
-// The layout of shared memory: the one definition of the bytes that two processes exchange. Included by
-// everything in this folder; it contains no code of its own that runs on a thread.
+// This is the layout of shared memory: the one definition of the bytes that two processes exchange. This file
+// is included by everything in this folder; it contains no code of its own that runs on a thread.
 //
 // Each of the three kinds of segment is a memfd:
 //  - DeviceSegment, one per device, which peers can only read (F_SEAL_FUTURE_WRITE): tables of keys and
@@ -56,14 +56,14 @@ inline constexpr std::uint32_t kKeysMax = 1u << (32 - kKeyGenerationBits);
 /// range is reached by its address, through the kernel.
 inline constexpr std::uint32_t kNoMemory = ~0u;
 
-/// Bit of Poller::sleeping. It asks peers to ring only for solicited messages and failures. Builds that do
+/// A bit of Poller::sleeping that asks peers to ring only for solicited messages and failures. Builds that do
 /// not know this bit always ring.
 inline constexpr std::uint32_t kSolicitedOnly = 1;
 
 /// The state of a completion queue's thread.
 struct alignas(kCacheLine) Poller {
-  /// 0 while the thread is awake. Otherwise the even number of this sleep, and possibly kSolicitedOnly. A
-  /// peer that has rung for this number need not ring again.
+  /// The value is 0 while the thread is awake. Otherwise it is the even number of this sleep, possibly
+  /// combined with kSolicitedOnly. A peer that has rung for this number need not ring again.
   Word sleeping;
   Word cpu;  ///< the CPU on which the thread last ran
 };
@@ -132,8 +132,8 @@ struct AddressBlob {
   std::uint32_t index;          ///< index of the queue pair's bit in Announcements::queue_pairs
   std::uint32_t receive_slots;  ///< a power of two
   std::uint32_t epoch_cells;    ///< see QpSegment; from 1 to the number of cells in the ring
-  /// 1 on shm-fd: the fields about the process and its descriptors are then 0, and the descriptors arrive
-  /// over a control connection (control_connection.h).
+  /// The value is 1 on shm-fd: the fields about the process and its descriptors are then 0, and the
+  /// descriptors arrive over a control connection (control_connection.h).
   std::uint32_t by_descriptors;
 };
 static_assert(sizeof(AddressBlob) <= 512);
@@ -239,25 +239,26 @@ struct QpSegment {
   /// The blob that local_address() returns. If a peer connects with a different blob, either the peer expects
   /// another queue pair, or the blob was changed on the way.
   alignas(kCacheLine) AddressBlob address;
-  /// Written by the owner, once. This field and the next have a cache line of their own, which therefore
+  /// The owner writes this field once. The field and the next have a cache line of their own, which therefore
   /// stays in both caches.
   alignas(kCacheLine) Word state;
-  /// Written by the owner, rarely. When the value is 1, the owner does not look at the ring by itself, so the
-  /// peer sets the bit of this queue pair after it has published a message.
+  /// The owner writes this field rarely. When the value is 1, the owner does not look at the ring by itself,
+  /// so the peer sets the bit of this queue pair after it has published a message.
   Word announce;
-  /// The features that the owner supports beyond kShmVersion. It writes them before it sends its address.
-  /// Older builds have padding with the value 0 here, so this field is not part of the shape.
+  /// The features that the owner supports beyond kShmVersion. The owner writes the features before it sends
+  /// its address. Older builds have padding with the value 0 here, so this field is not part of the shape.
   Word features;
-  /// Written by the owner when it posts receives. The peer reads these words only after it has used all
+  /// The owner writes these words when it posts receives. The peer reads them only after it has used all
   /// receives that it knows of.
   alignas(kCacheLine) Word posted;  ///< total number of receives posted, modulo 2^32
   Word shortest_receive;            ///< length of the shortest posted receive
-  /// Written together with `posted`: the number of messages that have been read, counted in the same way. The
-  /// peer reads it before it begins a new epoch.
+  /// The number of messages that have been read, counted like `posted` and written together with it. The peer
+  /// reads this number before it begins a new epoch.
   Word consumed;
-  /// In-use marker, written by the peer: the key (or kInUseReceive) through which it is copying at this
-  /// moment; 0 when it is not copying. It works like a hazard pointer. The peer first sets the marker and
-  /// then checks that it still has the right; the owner first revokes the right and then reads the marker.
+  /// In-use marker, which the peer writes: the key (or kInUseReceive) through which the peer is copying at
+  /// this moment; 0 when the peer is not copying. The marker works like a hazard pointer. The peer first sets
+  /// the marker and then checks that it still has the right; the owner first revokes the right and then reads
+  /// the marker.
   alignas(kCacheLine) Word in_use;
   Word in_use_receive;  ///< for kInUseReceive: the number of the receive, counted like `posted`
   Word claimed;         ///< 1 after a peer has connected, because a queue pair has only one peer

@@ -1,20 +1,21 @@
-// The shm fabric: an RDMA device made of shared memory, between two processes (or two devices of one process)
-// on one Linux host. The binding and tests open it, and then use it through fabric.h, on the device's thread.
+// The shm fabric is an RDMA device made of shared memory, between two processes (or two devices of one
+// process) on one Linux host. The binding and tests open it, and then use it through fabric.h, on the
+// device's thread.
 //
 // The fabric uses no names in the file system: memory consists of memfds, wake-ups use a pipe, and the peer
 // reaches both through /proc/<pid>/fd, where the kernel checks the peer's right to open them. Therefore the
 // peers must run as the same user, be dumpable and see each other's pids. Otherwise connect() returns an
 // error that says so. A device does not survive fork(), so a child process must open its own device.
 //
-// The variant shm-fd (ShmOptions::by_descriptors) is for peers of other users and containers. It opens
-// nothing through /proc: wake-ups, and the descriptors that a peer needs, are sent over a unix connection of
-// the queue pair (control_connection.h). Its peers see the table of keys, the memories in which a receive has
-// been posted, and the memories to which a right has been granted. They see no other memory of the process.
-// All peers of one device see the same memories. A peer that must not see another peer's memories needs a
-// device of its own.
+// The variant shm-fd (ShmOptions::by_descriptors) is for peers of other users and containers. This variant
+// opens nothing through /proc: wake-ups, and the descriptors that a peer needs, are sent over a unix
+// connection of the queue pair (control_connection.h). The peers of shm-fd see the table of keys, the
+// memories in which a receive has been posted, and the memories to which a right has been granted. The peers
+// see no other memory of the process. All peers of one device see the same memories. A peer that must not see
+// another peer's memories needs a device of its own.
 //
 // Properties of this fabric:
-//  - READs and WRITEs are copies by the initiator's CPU. They are complete when post_send returns, so
+//  - READs and WRITEs are copies by the initiator's CPU. The copies are complete when post_send returns, so
 //    post_send takes as long as the copy.
 //  - Receives and remote rights work fastest on memory of alloc_memory(). Other memory is reached by
 //    process_vm_readv and process_vm_writev if the system allows it (Capabilities::exposes_any_memory). If
@@ -46,12 +47,12 @@ struct ShmOptions {
   std::size_t copy_chunk_bytes = std::size_t{256} << 10;
   /// Time in microseconds for which a revocation waits for a copy in progress before it replaces the pages.
   std::uint32_t revoke_grace_us = 20'000;
-  /// When false, process_vm_* is never used, as if the system forbade it.
+  /// When this option is false, process_vm_* is never used, as if the system forbade it.
   bool any_memory = true;
   /// Selects shm-fd, for peers that are reached by a unix socket. shm and shm-fd cannot connect to each
   /// other.
   bool by_descriptors = false;
-  /// shm-fd: how long the peer may take to answer a connection attempt, in milliseconds.
+  /// shm-fd: the time in milliseconds that the peer may take to answer a connection attempt.
   std::uint32_t connect_timeout_ms = 4'000;
   /// Limits of the number of queue pairs that a completion queue watches (completion_queue.h). The upper
   /// limit exists because looking into an empty ring costs some ns. Up to the lower limit, idle queue pairs
@@ -64,8 +65,8 @@ struct ShmOptions {
   /// been read. These cells are one KiB in total, because with a thousand queue pairs the whole rings do not
   /// fit the cache.
   std::uint32_t epoch_cells = 16;
-  /// For tests only: called in the initiator after each check of the key, before the copy that the check
-  /// allows. The argument is the number of bytes copied so far.
+  /// For tests only: the initiator calls this function after each check of the key, before the copy that the
+  /// check allows. The argument is the number of bytes copied so far.
   std::function<void(std::uint64_t bytes_done)> before_chunk = {};
 };
 

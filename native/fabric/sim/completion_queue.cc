@@ -1,4 +1,4 @@
-// See completion_queue.h. On the world's thread.
+// See completion_queue.h. This code runs on the world's thread.
 #include "fabric/sim/completion_queue.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// A completion queue of the simulated fabric. Queue pairs fill it and the session polls it, on the world's
-// thread.
+// This is a completion queue of the simulated fabric. Queue pairs fill it and the session polls it, on the
+// world's thread.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ class SimCompletionQueue final : public CompletionQueue {
   void push(const Cqe& cqe);
   /// Wakes the sleeping user, because poll() has other work than returning completions.
   void announce();
-  /// Makes poll() conclude the connection of this queue pair when its time has come.
+  /// Makes poll() conclude the connection attempt of this queue pair when the time of the attempt has come.
   void add_connecting(SimQueuePair& qp) { connecting_.push_back(&qp); }
-  /// Called for a queue pair that is being destroyed.
+  /// Must be called for a queue pair that is being destroyed.
   void forget(const SimQueuePair& qp, std::uint32_t requests);
 
   std::uint64_t mark() const { return taken_.mark(entries_); }

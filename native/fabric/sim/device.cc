@@ -1,4 +1,4 @@
-// Creates devices, memory, regions, windows and queues, see device.h. On the world's thread.
+// Creates devices, memory, regions, windows and queues, see device.h. This code runs on the world's thread.
 #include "fabric/sim/device.h"
 
 #include <sys/eventfd.h>

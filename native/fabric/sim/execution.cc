@@ -1,5 +1,5 @@
-// Executes one request: first the checks that a NIC makes, then the copy. Part of SimQueuePair, called only
-// from its progress(). Bytes are copied only after every check has passed.
+// Executes one request: first the checks that a NIC makes, then the copy. This file is part of SimQueuePair;
+// only its progress() calls this code. Bytes are copied only after every check has passed.
 #include <algorithm>
 #include <cstring>
 
@@ -33,8 +33,8 @@ bool SimQueuePair::peer_still_lands() const {
          world_.now() < peer_->flush_at_;
 }
 
-// Called when the peer has found a fault in a request. The peer goes to ERR, after it has answered the READs
-// before that request.
+// This function is called when the peer has found a fault in a request. The peer goes to ERR, after it has
+// answered the READs before that request.
 WcStatus SimQueuePair::found_by_the_peer(WcStatus status) {
   carry_out_reads(true);
   if (peer_ != nullptr) peer_->enter_error();

@@ -1,4 +1,4 @@
-// Counts down to injected faults, see faults.h. On the world's thread.
+// Counts down to injected faults, see faults.h. This code runs on the world's thread.
 #include "fabric/sim/faults.h"
 
 namespace rdma_rpc::fabric {

@@ -1,5 +1,5 @@
-// The faults that a test has planned, each with its time. Queue pairs ask it about each request that they
-// execute, and devices about each object that they create.
+// These are the faults that a test has planned, each with its time. Queue pairs ask it about each request
+// that they execute, and devices about each object that they create.
 #pragma once
 
 #include <array>

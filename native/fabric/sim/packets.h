@@ -1,5 +1,6 @@
-// The packets of UC and UD queue pairs of the simulated fabric. The network may lose, duplicate or delay each
-// packet of a message separately. Sent and received by SimQueuePair (unreliable.cc), on the world's thread.
+// These are the packets of UC and UD queue pairs of the simulated fabric. The network may lose, duplicate or
+// delay each packet of a message separately. SimQueuePair (unreliable.cc) sends and receives these packets,
+// on the world's thread.
 #pragma once
 
 #include <cstddef>

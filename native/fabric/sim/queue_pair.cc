@@ -1,4 +1,5 @@
-// Posting, connecting, and the order in which requests start, finish and are reported; see queue_pair.h.
+// Posts, connects, and determines the order in which requests start, finish and are reported. See
+// queue_pair.h.
 #include "fabric/sim/queue_pair.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// A queue pair of the simulated fabric: its two queues, its states and its connection. execution.cc executes
-// single requests, unreliable.cc executes those of UC and UD, and states.cc moves between the states that
-// users ask for. On the world's thread.
+// This is a queue pair of the simulated fabric: its two queues, its states and its connection. execution.cc
+// executes single requests, unreliable.cc executes those of UC and UD, and states.cc moves between the states
+// that users ask for. This code runs on the world's thread.
 //
 // Meaning of the send queue's indices (software/send_indices.h). Requests from `retired` to `started` have
 // been executed, or are READs that wait for the moment of their copy. Requests from `started` on wait for
@@ -38,17 +38,17 @@ class SimQueuePair final : public QueuePair {
   std::string detach_multicast(const Gid& group) override;
   std::string error() const override { return error_; }
 
-  /// Does all work that is due now. Called only by the world.
+  /// Does all work that is due now. Only the world calls this function.
   void progress();
   bool is_ready = false;  // is in the world's ready list
 
-  // Called by the completion queue.
+  // The completion queue calls this function.
   void polled(bool receive, std::uint64_t send_end, std::uint32_t count);
   /// Returns true when poll() would now conclude a connection attempt, with success or failure.
   bool can_conclude() const;
   void conclude();
 
-  // Called for the hooks of SimWorld.
+  // This function implements the hooks of SimWorld.
   const SimQueuePair* peer() const { return peer_; }
   /// Returns the numbers of the queue pairs whose peer is this one. The set is ordered, so that they are
   /// woken in the same order in each run with the same seed.
@@ -67,10 +67,9 @@ class SimQueuePair final : public QueuePair {
   struct SendSlot {
     SendWr wr;  // `sges` points into sge_room_
     std::uint64_t bytes = 0;
-    std::uint64_t due_at =
-        // While queued: the earliest start, which also comes after the requests ahead of this one. While
-        // reading: the time when the READ is executed.
-        0;
+    // While the request is queued: the earliest start, which also comes after the requests ahead of this one.
+    // While it is reading: the time when the READ is executed.
+    std::uint64_t due_at = 0;
     std::uint64_t done_at = 0;  // when done: earliest time to report the request
     software::BindRequest bind{};
     WcStatus status = WcStatus::success;  // while queued: the error that was found when it was posted

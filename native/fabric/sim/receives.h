@@ -1,4 +1,4 @@
-// A shared receive queue of the simulated fabric. On the world's thread.
+// This is a shared receive queue of the simulated fabric. This code runs on the world's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// SimWorld is the public interface of a World. On the world's thread.
+// SimWorld is the public interface of a World. This code runs on the world's thread.
 #include "fabric/sim/sim.h"
 
 #include "fabric/sim/queue_pair.h"

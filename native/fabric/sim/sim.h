@@ -1,7 +1,7 @@
-// The simulated fabric: a world of devices inside one process, with a seed, a virtual clock and fault hooks.
-// Sessions are tested on it, and the in-process channel uses it in users' own tests. Created by tests and by
-// the binding. A world and all its devices belong to one thread, so nothing here locks. Queue pairs of any
-// two devices of one world can connect.
+// The simulated fabric is a world of devices inside one process, with a seed, a virtual clock and fault
+// hooks. Sessions are tested on it, and the in-process channel uses it in users' own tests. Tests and the
+// binding create worlds. A world and all its devices belong to one thread, so nothing here locks. Queue pairs
+// of any two devices of one world can connect.
 //
 // A world has one of two modes:
 //  - immediate: a request takes effect inside post_send, and its completion can be polled at once. The clock
@@ -44,11 +44,11 @@ struct SimOptions {
   std::uint64_t latency_max_ns = 5'000;
   std::uint64_t read_extra_max_ns = 10'000;    ///< limit of the delay of a READ's copy after its turn
   std::uint64_t retry_timeout_ns = 1'000'000;  ///< time after which an unanswered request fails
-  // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. They do
-  // not apply to RC, because RC would send lost packets again.
+  // The network of UC and UD: how many of a million packets are lost, and how many are duplicated. These
+  // losses do not apply to RC, because RC would send lost packets again.
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
   /// Number of packets in a million that are delayed by up to reorder_max_ns, so that later packets overtake
-  /// them. Scheduled mode only.
+  /// them. This works in scheduled mode only.
   std::uint32_t reorder_ppm = 0;
   std::uint64_t reorder_max_ns = 20'000;
 };
@@ -111,7 +111,8 @@ class SimWorld {
   void fail_nth(SimResource resource, std::uint64_t nth);
   /// Makes the next connection attempt in progress fail for this reason. Works only with connects_late.
   void fail_connect(std::string why);
-  /// Delays the effect of each later request of this queue pair by that time. Scheduled mode only.
+  /// Delays the effect of each later request of this queue pair by that time. This works in scheduled mode
+  /// only.
   void delay(std::uint32_t qp_num, std::uint64_t extra_ns);
   /// Withholds completions of this queue pair until they are released; without a release they are lost. The
   /// requests are still executed.

@@ -1,5 +1,5 @@
-// The states to which a user moves a queue pair, or to which a failed send of UC and UD leads; see fabric.h.
-// Part of SimQueuePair, on the world's thread.
+// Implements the states to which a user moves a queue pair, and the state to which a failed send of UC and UD
+// leads. See fabric.h. This file is part of SimQueuePair and is used on the world's thread.
 #include "fabric/sim/queue_pair.h"
 
 namespace rdma_rpc::fabric {

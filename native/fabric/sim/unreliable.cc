@@ -1,5 +1,6 @@
-// UC and UD: a request completes when its packets have left. The world's seed then decides whether each of
-// them arrives. Like a NIC, this code drops packets that do not fit, without an error. Part of SimQueuePair.
+// Implements UC and UD. A request completes when its packets have left. The world's seed then decides whether
+// each of them arrives. Like a NIC, this code drops packets that do not fit, without an error. This file is
+// part of SimQueuePair.
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +14,7 @@ void put_be(std::byte* to, std::uint32_t value, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(value >> 8 * (bytes - 1 - i));
 }
 
-/// The header in front of a datagram, as on InfiniBand.
+/// Writes the header in front of a datagram, as on InfiniBand.
 void write_grh(const SimMessage& message, std::byte* to) {
   constexpr std::uint32_t kVersion6 = 6u << 28, kNextHeader = 0x1b;
   put_be(to, kVersion6, 4);

@@ -1,4 +1,4 @@
-// The clock and the order of events, see world.h. On the world's thread.
+// Implements the clock and the order of events, see world.h. This code runs on the world's thread.
 #include "fabric/sim/world.h"
 
 #include <algorithm>

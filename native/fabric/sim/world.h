@@ -1,5 +1,5 @@
-// State that all devices of a simulated world share: clock, events, random numbers, queue pairs by number,
-// faults. Internal to this folder. Single-threaded.
+// This is the state that all devices of a simulated world share: clock, events, random numbers, queue pairs
+// by number, faults. This file is internal to this folder. All of this code runs on one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class World {
   /// Returns a random latency; 0 in immediate mode.
   std::uint64_t latency();
   std::uint64_t read_extra();
-  /// These determine what happens to a packet that this UC or UD queue pair sends: how often it arrives, and
-  /// how much later than the packet before it.
+  /// These functions determine what happens to a packet that this UC or UD queue pair sends: how often it
+  /// arrives, and how much later than the packet before it.
   std::uint32_t packet_copies(std::uint32_t qp_num);
   std::uint64_t packet_delay();
   std::uint64_t retry_timeout() const { return scheduled() ? options_.retry_timeout_ns : 0; }
@@ -36,8 +36,8 @@ class World {
   std::uint32_t add(SimQueuePair& qp);  ///< gives it a number, which is never reused
   void remove(SimQueuePair& qp);
   SimQueuePair* find(std::uint32_t qp_num) const;
-  /// Returns the queue pairs. They are ordered by number, so that loops over them run in the same order in
-  /// each run with the same seed.
+  /// Returns the queue pairs. The queue pairs are ordered by number, so that loops over them run in the same
+  /// order in each run with the same seed.
   const std::map<std::uint32_t, SimQueuePair*>& queue_pairs() const { return queue_pairs_; }
 
   /// Makes the queue pair look for work at that time. In immediate mode it looks in the next settle(),

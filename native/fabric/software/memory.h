@@ -1,5 +1,5 @@
-// Regions and windows of a software device: handles of entries in its protection table. Made by the devices
-// of sim and tcp, used on their thread.
+// These are regions and windows of a software device: handles of entries in its protection table. The devices
+// of sim and tcp make these objects and use them on their thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The posted receives of one queue pair, or of the queue pairs that share them, oldest first. Used by sim and
-// tcp, on the device's thread.
+// These are the posted receives of one queue pair, or of the queue pairs that share them, oldest first. This
+// file is used by sim and tcp, on the device's thread.
 //
 //   freed ≤ used ≤ posted (indices that only grow)
 //   [freed, used)   has its message, or will never get one; its slot is free again when its completion has
@@ -19,7 +19,7 @@ namespace rdma_rpc::fabric::software {
 
 class ReceiveRing {
  public:
-  /// `limit` is the capacity. It is 0 for a queue pair that uses shared receives.
+  /// `limit` is the capacity. The capacity is 0 for a queue pair that uses shared receives.
   explicit ReceiveRing(std::uint32_t limit) : limit_(limit), slots_(std::bit_ceil(std::max(limit, 1u))) {}
 
   /// Posts in order, as many as fit. Returns the number of receives posted.

@@ -1,5 +1,5 @@
-// Checks that software devices make on a work request before they execute it, as a NIC does. Pure functions:
-// sim and tcp use all of them, and shm uses those for binds.
+// Checks that software devices make on a work request before they execute it, as a NIC does. The functions
+// are pure. sim and tcp use all of them, and shm uses those for binds.
 #pragma once
 
 #include <cstddef>

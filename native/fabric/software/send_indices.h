@@ -1,5 +1,5 @@
-// Progress of the requests in a send queue, by indices that only grow. Part of the send queues of sim and
-// tcp, on the device's thread.
+// Records the progress of the requests in a send queue, by indices that only grow. The send queues of sim and
+// tcp use them on the device's thread.
 //
 //   freed ≤ retired ≤ started ≤ posted
 //   [freed, retired)    reported, or executed without a signal; its slot is free again when its completion,

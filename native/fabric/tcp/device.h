@@ -1,5 +1,5 @@
-// The device: owns the keys, the listener and the sockets without a queue pair, and creates everything else.
-// Used on one thread.
+// The device owns the keys, the listener and the sockets without a queue pair, and creates everything else.
+// This code runs on one thread.
 #pragma once
 
 #include <array>

@@ -1,17 +1,18 @@
-// The tcp fabric: an RDMA device made of TCP connections, for any two Linux hosts. The binding and tests open
-// it, and then use it through fabric.h, on the device's thread.
+// The tcp fabric is an RDMA device made of TCP connections, for any two Linux hosts. The binding and tests
+// open it, and then use it through fabric.h, on the device's thread.
 //
 // A queue pair is one connection. The active side connects to the endpoint in the passive side's blob and
 // names the wanted queue pair by a token that only a reader of the blob can know. Any other device refuses
 // the connection. When its completion queue is polled, the receiving side's CPU does the work of an RDMA NIC.
-// It checks keys, rights and ranges on the host of the memory, and checks them again before each system call
-// that moves bytes. docs/wire/fabrics.md describes the frames.
+// The CPU checks keys, rights and ranges on the host of the memory, and checks them again before each system
+// call that moves bytes. docs/wire/fabrics.md describes the frames.
 //
 // Properties of this fabric:
 //  - poll() makes system calls and also serves the peer's READs and WRITEs. The user must therefore poll, or
 //    sleep on fd().
 //  - A peer counts as dead when the connection ends, or when the peer has acknowledged nothing for
-//    TcpOptions::peer_timeout_ms. A path that drops packets is noticed after seconds (queue/path_watch.h).
+//    TcpOptions::peer_timeout_ms. The fabric notices a path that drops packets after seconds
+//    (queue/path_watch.h).
 //  - READ access to memory can be revoked at any time: bytes that were given to the kernel have been copied,
 //    and the rest of a frame in progress is copied at the revocation.
 //  - When a window is invalidated while a response to a READ of it waits for the network, the connection
@@ -41,10 +42,10 @@ struct PathState {
 };
 
 struct TcpOptions {
-  /// The numeric IPv4 or IPv6 address of this host at which the peers' connections are accepted. It is bound
-  /// when the first passive queue pair is created, at a port that the system chooses. When the text is empty,
-  /// another part of the process listens and hands connections over (hand_off(), acceptor.h). The peer must
-  /// then be given the address (tcp_address_via).
+  /// The numeric IPv4 or IPv6 address of this host at which the peers' connections are accepted. The address
+  /// is bound when the first passive queue pair is created, at a port that the system chooses. When the text
+  /// is empty, another part of the process listens and hands connections over (hand_off(), acceptor.h). The
+  /// peer must then be given the address (tcp_address_via).
   std::string host = "127.0.0.1";
   std::uint32_t connect_timeout_ms = 5'000;
   /// Limit of the time for which data in flight may stay unacknowledged. A live peer that is stopped for

@@ -1,6 +1,6 @@
-// The frames that two queue pairs of the tcp fabric exchange after the connect message and its answer
-// (docs/wire/fabrics.md §9). This file checks only the form of a frame. queue_pair.h decides which frame is
-// allowed at which time. Pure functions.
+// These are the frames that two queue pairs of the tcp fabric exchange after the connect message and its
+// answer (docs/wire/fabrics.md §9). This file checks only the form of a frame. queue_pair.h decides which
+// frame is allowed at which time. All functions here are pure.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,8 @@ struct AtomicOperands {
 /// Header::extra of an atomic.
 inline constexpr std::uint32_t kCompareAndSwap = 0, kFetchAndAdd = 1;
 
-/// Features that earlier releases lack. They are used only with a peer whose features frame contains them.
+/// Features that earlier releases lack. These features are used only with a peer whose features frame
+/// contains them.
 enum FeatureBit : std::uint32_t { feature_atomics = 1u << 0, feature_send_immediate = 1u << 1 };
 inline constexpr std::uint32_t kFeatureBits = feature_atomics | feature_send_immediate;
 /// Key and address of a WRITE of no bytes that asks for a features frame. Every release executes such a WRITE
@@ -70,7 +71,7 @@ inline constexpr std::uint64_t kFeaturesAddr = 0x3f73657275746165;  // "eatures?
 /// Returns null when a frame of this form is allowed, otherwise an error text.
 const char* why_malformed(const Header& header);
 
-/// The statuses that a refusal can contain.
+/// These functions convert the statuses that a refusal can contain.
 std::uint32_t refusal_code(WcStatus status);
 std::optional<WcStatus> refusal_status(std::uint32_t code);
 

@@ -1,5 +1,5 @@
-// The limits that the rdma controller of a control group sets for the objects of RDMA devices. Called when
-// the kernel has refused an object, on the device's thread.
+// These are the limits that the rdma controller of a control group sets for the objects of RDMA devices. This
+// code is called when the kernel has refused an object, on the device's thread.
 #pragma once
 
 #include <string>

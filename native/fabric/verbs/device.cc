@@ -27,8 +27,8 @@ namespace {
 constexpr std::uint32_t kSlotsMax = (1u << 16) - 1, kGenerations = 1u << 15;
 
 /// Returns a number that increases with each completion queue of this process, over all threads and devices.
-/// It makes each queue use another interrupt of its device; with a single interrupt, one CPU would handle the
-/// events of all threads.
+/// This number makes each queue use another interrupt of its device; with a single interrupt, one CPU would
+/// handle the events of all threads.
 unsigned next_vector() {
   static std::atomic<unsigned> next = 0;
   return next++;

@@ -1,5 +1,5 @@
-// An opened device: context, protection domain, the port in use, the probed capabilities, and all queue pairs
-// by number. Used on one thread.
+// This is an opened device: context, protection domain, the port in use, the probed capabilities, and all
+// queue pairs by number. This code runs on one thread.
 #pragma once
 
 #include <memory>
@@ -55,8 +55,8 @@ class Device final : public fabric::Device {
   // The following members are for the other classes of this folder.
   const VerbsOptions& options() const { return options_; }
   const Port& port() const { return port_; }
-  /// Queries the port again, see port.h. Called for each queue pair that is made or connected, and when the
-  /// device reports a change.
+  /// Queries the port again, see port.h. This function is called for each queue pair that is made or
+  /// connected, and when the device reports a change.
   void refresh_port();
   /// Returns why the port can neither send nor receive, or "" when it can. See port_state.h.
   const std::string& why_port_down() { return port_state_.why_down(context_.get(), port_.number); }
@@ -77,8 +77,8 @@ class Device final : public fabric::Device {
   void return_reads(std::uint16_t reads) { reads_reserved_ -= reads; }
   /// Counts the memory of queues, which is locked like registered memory.
   std::uint64_t& memory_bytes() { return *memory_bytes_; }
-  /// Returns a text to add to an error: how many of these objects this process has, and how many the device
-  /// allows.
+  /// Returns a text to add to an error. The text says how many of these objects this process has, and how
+  /// many the device allows.
   std::string budget(const char* limit, std::uint64_t used, int most) const;
   /// Ends the queue pairs on a completion queue of the device that has failed. `why` follows the name.
   void lose_completions(const ibv_cq* cq, const std::string& why);
@@ -104,7 +104,7 @@ class Device final : public fabric::Device {
   /// events.cc.
   void read_async_events();
   Watchdog& watchdog() { return watchdog_; }
-  /// Called each second. Returns false when no queue pair waits for a completion.
+  /// This function is called each second. Returns false when no queue pair waits for a completion.
   bool check_requests();
   /// Returns whether the device completes no request any more. A removed device (is_gone()) need not be dead.
   /// Objects of a dead device can still be closed.

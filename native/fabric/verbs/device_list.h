@@ -1,4 +1,5 @@
-// Lists the RDMA devices of this machine and opens one of them. Called when a device is opened or listed.
+// Lists the RDMA devices of this machine and opens one of them. This code is called when a device is opened
+// or listed.
 #pragma once
 
 #include <span>
@@ -10,7 +11,7 @@ namespace rdma_rpc::fabric::verbs {
 
 class DeviceList {
  public:
-  /// First makes the library fork-safe, which is possible only before its first object is created.
+  /// Makes the library fork-safe first, which is possible only before its first object is created.
   DeviceList();
   ~DeviceList();
   DeviceList(const DeviceList&) = delete;

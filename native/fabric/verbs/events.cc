@@ -1,5 +1,5 @@
-// Events that a device reports beside completions: broken queue pairs, ports that go up and down, and the
-// removal of the device. Runs on the device's thread, when a sleeper wakes.
+// These are events that a device reports beside completions: broken queue pairs, ports that go up and down,
+// and the removal of the device. Runs on the device's thread, when a sleeper wakes.
 #include <cerrno>
 
 #include "fabric/verbs/device.h"
@@ -28,9 +28,9 @@ void Device::read_async_events() {
   }
 }
 
-/// Called when rdma_cm reports that the device is removed. A driver that supports removal while in use ends
-/// everything with IBV_EVENT_DEVICE_FATAL. Other drivers (soft-RoCE, soft-iWARP) report nothing, keep
-/// working, and wait until no process has the device open.
+/// This function is called when rdma_cm reports that the device is removed. A driver that supports removal
+/// while in use ends everything with IBV_EVENT_DEVICE_FATAL. Other drivers (soft-RoCE, soft-iWARP) report
+/// nothing, keep working, and wait until no process has the device open.
 void Device::be_removed() {
   gone_ = true;
   for (const Slot& slot : slots_) {

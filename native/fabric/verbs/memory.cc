@@ -31,8 +31,8 @@ void* map_pages(std::size_t bytes, int flags, int node) {
   return data;
 }
 
-/// Makes the kernel allocate the pages now. Returns false when it refuses a page; a first access to that page
-/// would be a SIGBUS.
+/// Makes the kernel allocate the pages now. Returns false when the kernel refuses a page. A first access to
+/// that page would raise SIGBUS.
 bool populate(std::byte* data, std::size_t bytes) {
 #ifdef MADV_POPULATE_WRITE
   constexpr int kPopulate = MADV_POPULATE_WRITE;
@@ -41,8 +41,8 @@ bool populate(std::byte* data, std::size_t bytes) {
 #endif
   if (::madvise(data, bytes, kPopulate) == 0) return true;
   if (errno != EINVAL) return false;
-  // An older kernel does not have that flag. On such a kernel, a system call writes to each page. The call
-  // fails where a store of this process would be a SIGBUS.
+  // An older kernel does not have that flag. On such a kernel, a system call writes to each page. That call
+  // fails where a store of this process would raise SIGBUS.
   for (std::size_t at = 0; at < bytes; at += kHugePage) {
     if (::getrandom(data + at, 1, 0) != 1) return false;
     data[at] = std::byte{0};

@@ -1,5 +1,5 @@
-// Host memory and registered regions. Each object is counted in the device's counters while it exists. On the
-// device's thread.
+// These are host memory and registered regions. Each object is counted in the device's counters while it
+// exists. This code runs on the device's thread.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ class WindowTable;
 class Memory final : public HostMemory {
  public:
   /// Maps huge pages of 2 MiB where the system has free ones, this process may use them, and rounding up
-  /// wastes little. Otherwise maps pages that the kernel may join later. Returns null when refused. The pages
-  /// come from the NUMA node `node` if possible; -1 stands for any node. The memory counts itself in `total`.
-  /// It shares `total`, because leases may outlive a device that was removed.
+  /// wastes little. Otherwise maps pages that the kernel may join later. Returns null when the system
+  /// refuses. The pages come from the NUMA node `node` if possible; -1 stands for any node. The memory counts
+  /// itself in `total`. The memory shares `total`, because leases may outlive a device that was removed.
   static std::unique_ptr<Memory> map(std::size_t bytes, int node, std::shared_ptr<std::uint64_t> total);
   ~Memory() override;
 
@@ -34,7 +34,7 @@ class Region final : public MemoryRegion {
   ~Region() override;
   ibv_mr* get() const { return mr_.get(); }
   std::uint32_t access() const { return access_; }
-  /// Number of windows bound to it.
+  /// Number of windows that are bound to this region.
   mutable std::uint32_t windows_bound = 0;
 
  private:

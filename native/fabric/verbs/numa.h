@@ -1,5 +1,6 @@
-// NUMA nodes: where a device is, and memory near it. Called when a device is opened and when it gets memory,
-// on its thread. Uses the kernel's interface alone, without libnuma.
+// Finds the NUMA node of a device, and memory near the device. This code is called when a device is opened
+// and when it gets memory, on the device's thread. This code uses the kernel's interface alone, without
+// libnuma.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// The node of a device, or -1 where it is not known or this machine has one node. `root` is "" except in
-/// tests.
+/// Returns the node of a device, or -1 when the node is unknown or this machine has only one node. `root` is
+/// "" except in tests.
 int node_of_device(const std::string& device, const std::string& root = "");
 
 /// Asks the kernel to take the pages of this mapping, which must not have been touched yet, from that node

@@ -1,6 +1,7 @@
-// Owners of the objects of libibverbs, one type each. Used by all files of this folder, on the device's
-// thread. The exception is the objects of a queue pair whose connection is abandoned before the kernel
-// releases it (see connect_thread.h): these share ownership of what they need.
+// Each type in this file owns one kind of object of libibverbs. This file is used by all files of this
+// folder, on the device's thread. The objects of a queue pair are an exception when its connection is
+// abandoned before the kernel releases it (connect_thread.h). These objects share the ownership of what they
+// need.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -44,8 +44,8 @@ bool is_named(const std::string& option, const char* device) {
   return false;
 }
 
-/// An open device whose port has been chosen. Its capabilities are not known yet: probing them takes many
-/// commands, so only the device that is used is probed.
+/// An open device whose port has been chosen. The capabilities of the device are not known yet: probing them
+/// takes many commands, so only the device that is used is probed.
 struct Candidate {
   ContextPtr context;
   Port port;

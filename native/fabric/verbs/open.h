@@ -1,5 +1,5 @@
-// Chooses the device to open, and lists the choices. Called by plugin.cc, on the thread that will use the
-// device.
+// Chooses the device to open, and lists the choices. This code is called by plugin.cc, on the thread that
+// will use the device.
 #pragma once
 
 #include <memory>

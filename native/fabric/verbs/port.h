@@ -1,6 +1,6 @@
-// The port of a device and the GID that its queue pairs use. They are chosen by the options. Without such
-// options they are chosen by the address that is served, or else by their rank. Called when a device is
-// opened or listed.
+// This is the port of a device and the GID that its queue pairs use. The options choose the port and the GID.
+// Without such options they are chosen by the address that is served, or else by their rank. This code is
+// called when a device is opened or listed.
 #pragma once
 
 #include <optional>
@@ -37,7 +37,7 @@ void refresh_port(ibv_context* device, const VerbsOptions& options, Port* port);
 /// Returns why the port can neither send nor receive now, or "" when it can or the device does not say.
 std::string why_down(ibv_context* device, std::uint8_t port);
 
-/// The ports with their GIDs, for display.
+/// Returns the ports with their GIDs, for display.
 std::vector<VerbsPort> list_ports(ibv_context* device);
 
 }  // namespace rdma_rpc::fabric::verbs

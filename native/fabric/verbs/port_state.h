@@ -1,7 +1,7 @@
-// The reason why a device's port is down, for the errors of queue pairs that have ended. A NIC may end
-// hundreds of queue pairs at once, and each question about the port is a command to its firmware. So one
-// answer serves all queue pairs that end within a short time. Used by Device, on the thread that polls its
-// queues.
+// This is the reason why a device's port is down, for the errors of queue pairs that have ended. A NIC may
+// end hundreds of queue pairs at once, and each question about the port is a command to its firmware.
+// Therefore one answer serves all queue pairs that end within a short time. This file is used by Device, on
+// the thread that polls its queues.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class PortState {
     }
     return text_;
   }
-  /// Called when the device reports that the port has come up or gone down.
+  /// This function is called when the device reports that the port has come up or gone down.
   void forget() { outdated_ = {}; }
 
  private:

@@ -1,4 +1,5 @@
-// The capabilities of an opened device, determined by trying. Called when a device is opened or listed.
+// Finds out the capabilities of an opened device by trying them. This code is called when a device is opened
+// or listed.
 #pragma once
 
 #include <string>

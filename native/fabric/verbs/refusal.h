@@ -1,5 +1,5 @@
 // Explains why the kernel or a driver has refused an object: the cause, the limit behind it and the remedy.
-// Used when a call of libibverbs has failed, on the device's thread.
+// This file is used when a call of libibverbs has failed, on the device's thread.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,9 @@ namespace {
 constexpr std::uint32_t kRequests = 16, kPageBytes = 4096;
 constexpr std::chrono::seconds kLimit{1};
 
-/// Both ends of one connection from a device to itself. The order of the members makes C++ destroy them in
-/// the order that devices need: windows before queue pairs, and queue pairs before the completion queue.
+/// Contains both ends of a connection from a device to itself. The order of the members makes C++ destroy
+/// them in the order that devices need: windows before queue pairs, and queue pairs before the completion
+/// queue.
 class Pair {
  public:
   Pair(ibv_pd* pd, const Port& port, std::uint32_t inline_bytes) {

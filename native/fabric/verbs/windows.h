@@ -1,6 +1,6 @@
-// Memory windows, and the state of each window's binding after the last posted request and polled completion.
-// This state is kept here because a device cannot be asked for it, and because some devices fail when a
-// window is left bound. Used on the device's thread.
+// These are memory windows, and the state of each window's binding after the last posted request and polled
+// completion. This state is kept here because a device cannot be asked for it, and because some devices fail
+// when a window is left bound. This code runs on the device's thread.
 #pragma once
 
 #include <unordered_map>
@@ -16,7 +16,7 @@ class WindowTable {
  public:
   void add(Window& window);
   void remove(const Window& window);
-  /// The window that has this key now, or null.
+  /// Returns the window that has this key now, or null.
   Window* find(std::uint32_t key) const;
 
   /// Frees the device's windows that are or were bound on a queue pair or to a region, before that queue pair
@@ -45,12 +45,12 @@ class Window final : public MemoryWindow {
   /// flushed.
   const QueuePair* last_queue_pair() const { return last_queue_pair_; }
 
-  /// Call when a bind is posted. Returns the key that it makes.
+  /// Must be called when a bind is posted. Returns the key that the bind makes.
   std::uint32_t bind(const QueuePair& qp, const Region& region);
   /// Must be called when a request that invalidates the key is posted; `request` is its number. The device
   /// may flush it.
   void unbind_by(std::uint32_t request);
-  /// Call when the key has been invalidated.
+  /// Must be called when the key has been invalidated.
   void unbind();
   /// Returns whether the device may still have the window bound on the queue pair of its last bind.
   bool may_be_bound() const;

@@ -1,5 +1,6 @@
-// The address of a libibverbs queue pair in the form that is sent to the peer. It has a fixed size and host
-// byte order, because both sides have the same version. Created and read when endpoints connect.
+// This is the address of a libibverbs queue pair in the form that is sent to the peer. The address has a
+// fixed size and host byte order, because both sides have the same version. Addresses are created and read
+// when endpoints connect.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// Queue pairs of libibverbs as perftest creates them: on one completion queue, connected with the addresses
-// that the two sides exchange. Created by plugin.cc; see perf/endpoint.h for threads.
+// These are queue pairs of libibverbs as perftest creates them: on one completion queue, connected with the
+// addresses that the two sides exchange. plugin.cc creates these objects; perf/endpoint.h describes the
+// threads.
 #pragma once
 
 #include <array>

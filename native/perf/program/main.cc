@@ -1,6 +1,6 @@
-// The program with which `rdma-rpc perf` measures. Like perftest's programs it is one side of one test,
-// without the memory, threads and event loop of Node. Started by the command (cli/perf/program.ts), which
-// sends instructions line by line and reads the results. It ends when its stdin is closed.
+// This is the program with which `rdma-rpc perf` measures. Like perftest's programs it is one side of one
+// test, without the memory, threads and event loop of Node. The command (cli/perf/program.ts) starts this
+// program, sends instructions line by line, and reads the results. The program ends when its stdin is closed.
 #include <unistd.h>
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// Opens the endpoint for a test, on a fabric or on libibverbs alone. Used by side.cc.
+// Opens the endpoint for a test, on a fabric or on libibverbs alone. This file is used by side.cc.
 #pragma once
 
 #include <memory>

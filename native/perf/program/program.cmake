@@ -1,5 +1,5 @@
-# The program and plug-in with which `rdma-rpc perf` measures, beside the addon. Included by CMakeLists.txt
-# with RDMA_RPC_ADDON.
+# Builds the program and the plug-in with which `rdma-rpc perf` measures. CMakeLists.txt includes this file
+# when RDMA_RPC_ADDON is on.
 file(GLOB perf_program_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cc)
 add_executable(rdma_rpc_perf ${perf_program_sources})
 target_link_libraries(rdma_rpc_perf PRIVATE rdma_rpc_core)

@@ -171,8 +171,8 @@ void Side::prepare(const Words& asked) {
 
 void Side::run(const Words& asked) {
   start([this, step = read_step(asked)] {
-    // Gives the thread a file table of its own. The kernel counts users of a file that threads share, twice
-    // for each doorbell that is a system call. A step opens no file.
+    // Gives the thread a file table of its own. When threads share a file table, the kernel counts the users
+    // of a file twice for each doorbell that is a system call. A step opens no file.
     ::unshare(CLONE_FILES);
     const Outcome outcome = pair_->run(step, [this](std::uint64_t messages) {
       output_->say(Line("measured").number("messages", messages));

@@ -1,5 +1,5 @@
-// One side of a test, controlled line by line by cli/perf/program.ts. The main thread reads lines. Connecting
-// and steps run on a separate thread, so that an instruction to stop can be read in the meantime.
+// Runs one side of a test, which cli/perf/program.ts controls line by line. The main thread reads lines.
+// Connecting and steps run on a separate thread, so that an instruction to stop can be read in the meantime.
 #pragma once
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ inline constexpr std::uint64_t kLines = 2;
 class Side {
  public:
   explicit Side(Output* output) : output_(output) {}
-  /// Stops the current step, and waits until it has ended.
+  /// Stops the current step, and waits until the step has ended.
   ~Side();
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;

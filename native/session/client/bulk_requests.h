@@ -1,5 +1,6 @@
-// Requests that expose memory to the peer. Each request is sent, in order, when there is room to bind its
-// windows and to copy its staged data. Owned by ClientEndpoint, on the context's thread.
+// These are requests that expose memory to the peer. Each request is sent, in order, when there is room to
+// bind its windows and to copy its staged data. ClientEndpoint owns this object and uses it on the context's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ class BulkRequests {
 
   /// Sends the request of this call now, or queues it behind other requests that wait for room.
   void send(std::uint32_t slot);
-  /// True while requests wait for room. They may wait for resources that all sessions share.
+  /// Returns true while requests wait for room. The requests may wait for resources that all sessions share.
   bool waits() const { return !deferred_.empty(); }
   /// Sends waiting requests while there is room.
   void start_deferred();

@@ -1,7 +1,7 @@
-// The memory that a call exposes to the peer: gather entries of the request, which the peer reads, and reply
-// buffers, to which the peer writes. It is exposed by memory windows, by copies in the staging memory, or, to
-// a trusted peer, directly (exposure.h). The call itself records the memory that it has exposed
-// (client_call.h). Owned by ClientEndpoint, on the context's thread.
+// This is the memory that a call exposes to the peer: gather entries of the request, which the peer reads,
+// and reply buffers, to which the peer writes. The memory is exposed by memory windows, by copies in the
+// staging memory, or, to a trusted peer, directly (exposure.h). The call itself records the memory that it
+// has exposed (client_call.h). ClientEndpoint owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class CallMemory {
   /// Releases the call's staging memory, which the peer no longer uses.
   void release_staged(ClientBulk& bulk);
   /// Uses the caller's block as the reply buffer, or allocates one of the size of this method's last
-  /// responses. When the call gets no reply buffer here, the server asks for one if it needs it.
+  /// responses. When the call gets no reply buffer here, the server asks for one if the response needs it.
   void choose_reply_buffer(ClientCall& call, memory::BlockId given);
   /// Returns how many bytes of the arena the call's request keeps in use until the response arrives.
   std::size_t request_bytes(const ClientBulk& bulk) const;
@@ -39,7 +39,7 @@ class CallMemory {
   std::optional<wire::ReplyBuffer> expose_reply_buffer(ClientBulk& bulk);
 
  private:
-  /// Null outside of staging mode.
+  /// The pointer is null outside of staging mode.
   Staging* staging() const { return link_.staging(); }
 
   Link& link_;

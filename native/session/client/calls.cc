@@ -76,10 +76,10 @@ std::int32_t ClientEndpoint::submit_bulk(const BulkSubmission& submission) {
       staging_ == nullptr && std::any_of(bulk->gather_entries.begin(), bulk->gather_entries.end(),
                                          [](const GatherEntry& gather_entry) { return gather_entry.lent; });
   bulk->reserve = lends && send_.reserve_cancel();
-  // A caller that cancels is notified at once in two cases: a credit is reserved for its CANCEL, or the
-  // request was sent as a copy. Otherwise the caller is notified only when the server returns a credit. This
-  // takes minutes when the server is stopped. The session therefore sends a copy when it cannot reserve a
-  // credit. If the arena has no room for the copy now, the request is sent later. Two kinds of messages are
+  // A caller that cancels is notified at once in two cases: when a credit is reserved for its CANCEL, or when
+  // the request was sent as a copy. Otherwise the caller is notified only when the server returns a credit.
+  // This takes minutes when the server is stopped. The session therefore sends a copy when it cannot reserve
+  // a credit. If the arena has no room for the copy now, the request is sent later. Two kinds of messages are
   // nevertheless sent in place: requests that can never be copied, and parts of streams, which must not wait
   // for other streams.
   if (lends && !bulk->reserve && !copy_gather_entries(link_, submission, bulk->gather_entries) &&
@@ -138,7 +138,7 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   } else if (!exposed) {
     if (!unsent) expect_late_response(call);
     revocation_.end(slot, event);
-    // The request was not sent, but its windows may be bound. They become invalid only after all work
+    // The request was not sent, but its windows may be bound. The windows become invalid only after all work
     // requests posted earlier have completed.
     if (call.state == ClientState::revoking) revocation_.start_timeout(call, reason);
   } else {
@@ -150,7 +150,7 @@ void ClientEndpoint::cancel(std::uint32_t slot, Reason reason) {
   }
 }
 
-/// The call ends without a response, which may still arrive later.
+/// The call ends without a response. The response may still arrive later.
 void ClientEndpoint::expect_late_response(ClientCall& call) {
   ++late_expected_;
   call.bulk->late_may_come = true;
@@ -246,7 +246,7 @@ void ClientEndpoint::on_response(const wire::Frame& frame, ReceiveSlot receive_s
     if (link_.sealing() != nullptr) bulk.answer = frame.bulk_number;
     event.set(ev::region, bulk.reply_buffer);
     event.set(ev::aligned, (header.flags & wire::aligned) != 0 ? 1 : 0);
-    // the reference now belongs to the event
+    // The reference now belongs to the event.
     if (!bulk.notified && !memory_gone) bulk.reply_buffer = memory::kNoBlock;
   }
   if (invalidated_rkey != 0) {

@@ -1,6 +1,6 @@
-// The state of a call slot in the client endpoint of a session. The slot number is a part of the call word on
-// the wire, so an index from the peer is checked once and then trusted. Read and written by ClientEndpoint,
-// on the context's thread.
+// This is the state of a call slot in the client endpoint of a session. The slot number is a part of the call
+// word on the wire, so an index from the peer is checked once and then trusted. ClientEndpoint reads and
+// writes it on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,15 @@ enum class ClientState : std::uint8_t {
 
 /// The state that only a call with exposed memory needs. `windows` contains the windows that are still valid.
 struct ClientBulk {
-  /// In staging mode: the caller's gather entries until the frame is sent, afterwards the copies.
+  /// In staging mode, these are the caller's gather entries until the frame is sent, and the copies
+  /// afterwards.
   std::vector<GatherEntry> gather_entries;
   /// Windows of the gather entries, followed by the window of the reply buffer.
   std::vector<std::unique_ptr<fabric::MemoryWindow>> windows;
   std::uint32_t token = 0;                          ///< token of the SENT event, 0 for no SENT event
   RequestSize request_size = RequestSize::small;    ///< size class of the request, for the predictor
   memory::BlockId reply_buffer = memory::kNoBlock;  ///< holds one reference to it
-  /// Whether the application provided `reply_buffer`.
+  /// True when the application provided `reply_buffer`.
   bool reply_buffer_given = false;
   /// Capacity of the reply buffer to which the peer may write now; 0 when there is no such buffer.
   std::uint32_t reply_buffer_capacity = 0;
@@ -43,8 +44,8 @@ struct ClientBulk {
   std::optional<std::uint64_t> answer{};  ///< number of the sealed response in the reply buffer
   bool aligned = false;                   ///< the request is an aligned message
   bool reply_buffer_only = false;         ///< the response may use only the caller's reply buffer
-  /// Size of a response for which the call itself has no room: its reply buffer is too small and is the only
-  /// one allowed, or its request uses most of the arena.
+  /// Size of a response for which the call itself has no room. Either its reply buffer is too small and is
+  /// the only one allowed, or its request uses most of the arena.
   std::uint32_t refused_bytes = 0;
   /// Ranges of the session's staging memory that are exposed instead of the call's own memory.
   memory::BlockId staged_request = memory::kNoBlock, staged_reply_buffer = memory::kNoBlock;

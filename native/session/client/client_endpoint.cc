@@ -1,4 +1,4 @@
-// The client endpoint: its work in each event-loop iteration, and the end of the session. See
+// This part of the client endpoint does its work in each event-loop iteration, and ends the session. See
 // client_endpoint.h.
 #include "session/client/client_endpoint.h"
 

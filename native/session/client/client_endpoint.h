@@ -1,8 +1,8 @@
-// The client endpoint of a session. It sends requests, receives responses, and manages the memory that calls
-// expose. It guarantees that every submitted call gets exactly one last event, after which its memory can no
-// longer be accessed. Owned and driven by Session, on the context's thread. This class handles the life of a
-// call and its messages (calls.cc). Separate classes handle the tasks that only calls with large messages
-// need.
+// This is the client endpoint of a session. The endpoint sends requests, receives responses, and manages the
+// memory that calls expose. It guarantees that every submitted call gets exactly one last event, after which
+// its memory can no longer be accessed. Session owns and drives this object on the context's thread. This
+// class handles the life of a call and its messages (calls.cc). Separate classes handle the tasks that only
+// calls with large messages need.
 #pragma once
 
 #include <cstdint>
@@ -62,12 +62,12 @@ class ClientEndpoint final : public Endpoint {
   void end_all() override;
 
  private:
-  /// True while invalidations, requests or reply buffers wait for room. The room may belong to resources that
-  /// all sessions share.
+  /// Returns true while invalidations, requests or reply buffers wait for room. The room may belong to
+  /// resources that all sessions share.
   bool waits_for_room() const { return revocation_.waits() || requests_.waits() || reply_buffers_.waits(); }
   void move_waiting();
 
-  // calls.cc Records the latency of a call that has its response or was cancelled. Parts of streams wait for
+  /// Records the latency of a call that has its response or was cancelled. Parts of streams wait for
   /// applications, so their times say nothing about the peer.
   void note_latency(std::uint32_t slot, const ClientCall& call, bool good) {
     link_.recorder().settle(wire::call_word(slot, call.generation), call.method, good,

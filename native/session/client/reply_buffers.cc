@@ -44,7 +44,8 @@ void ReplyBuffers::on_request(const wire::Header& header) {
   if (bulk.reply_buffer != memory::kNoBlock &&
       (offered || shared_.arena.at(bulk.reply_buffer).capacity < header.method)) {
     bulk.gather_entries.push_back(
-        {0, 0, nullptr, bulk.reply_buffer, 0, false});  // too small, but bound until the call ends
+        // the buffer is too small, but it stays bound until the call ends
+        {0, 0, nullptr, bulk.reply_buffer, 0, false});
     bulk.reply_buffer = memory::kNoBlock;
     bulk.reply_buffer_given = false;
   }

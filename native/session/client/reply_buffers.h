@@ -1,8 +1,8 @@
-// Reply buffers that the server requests. They are arena memory that is allocated at once, or for which the
-// call waits in a queue. The memory that large messages of streams get before their reader needs them is
-// limited to a small share of the arena. Beyond this share, such messages are announced to JS. JS fetches
-// them when the reader reaches them, so that slow readers do not keep memory from others. Owned by
-// ClientEndpoint, on the context's thread.
+// These are reply buffers that the server requests. Reply buffers consist of arena memory. The memory is
+// allocated at once, or the call waits for it in a queue. The memory that large messages of streams get
+// before their reader needs them is limited to a small share of the arena. Beyond this share, such messages
+// are announced to JS. JS fetches them when the reader reaches them, so that slow readers do not keep memory
+// from others. ClientEndpoint owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ class ReplyBuffers {
 
   /// Handles a REPLY_BUFFER_REQUEST.
   void on_request(const wire::Header& header);
-  /// Called when the application waits for the response to this part.
+  /// This function is called when the application waits for the response to this part.
   void want(std::uint32_t call);
-  /// Called when arena memory may be free for this call. Returns false when there is no memory, or no room to
-  /// bind, yet.
+  /// This function is called when arena memory may be free for this call. Returns false when there is no
+  /// memory, or no room to bind, yet.
   bool retry(std::uint32_t call);
   /// Tells the server that there is no memory for the response to this call.
   void refuse(std::uint32_t call);
@@ -33,7 +33,7 @@ class ReplyBuffers {
   bool lacks_arena(std::uint32_t call);
   std::uint32_t awaited_bytes(std::uint32_t slot);
 
-  /// True while reply buffers wait for staging memory.
+  /// Returns true while reply buffers wait for staging memory.
   bool waits() const { return !deferred_.empty(); }
   /// Grants the waiting reply buffers in order, while staging memory is available.
   void start_deferred();

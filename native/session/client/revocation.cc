@@ -52,8 +52,8 @@ void Revocation::settle(std::uint32_t slot, bool windows_intact) {
   call.state = call.bulk->late_may_come ? ClientState::cancelled : ClientState::idle;
   end_bulk(call, windows_intact);
   count_.ended(call.is_call());
-  // The bug that native/test/session/canary plants, to show that the tests find it: calls end while their
-  // memory is exposed.
+  // native/test/session/canary plants this bug, to show that the tests find it: calls end while their memory
+  // is exposed.
 #ifdef RDMA_RPC_CANARY
   if (!result.is(EvKind::settled)) return;
 #endif
@@ -112,7 +112,8 @@ void Revocation::on_cancel_arrived(std::uint32_t word) {
 }
 
 /// Revokes the peer's access to the memory of a call that it has not answered. Returns false if the fabric
-/// needs the peer for this. It also returns false without windows, because other calls use the same keys.
+/// needs the peer for this. The function also returns false without windows, because other calls use the same
+/// keys.
 bool Revocation::revoke(ClientBulk& bulk) {
   bulk.revoked = !bulk.windows.empty() &&
                  std::all_of(bulk.windows.begin(), bulk.windows.end(),
@@ -130,7 +131,7 @@ void Revocation::give_memory_back(ClientBulk& bulk) {
 }
 
 /// Notifies the caller that its call has ended. The call slot and the windows stay in use until the peer has
-/// answered and all windows are invalid. The memory stays in use just as long, unless it was revoked.
+/// answered and all windows are invalid. Memory that was not revoked also stays in use until then.
 void Revocation::notify_caller(std::uint32_t slot) {
   ClientCall& call = calls_[slot];
   ClientBulk& bulk = *call.bulk;

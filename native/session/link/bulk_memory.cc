@@ -13,7 +13,7 @@ namespace {
 constexpr auto kGivenBytes = [](const GivenGatherEntry& given) { return given.bytes; };
 constexpr auto kGivenData = [](const GivenGatherEntry& given) { return given.data; };
 
-/// The arena block for the parts of one message that are copied from the encode scratch buffer.
+/// The arena block for those parts of a message that are copied from the encode scratch buffer.
 struct Text {
   memory::BlockId block = memory::kNoBlock;
   std::size_t bytes = 0;
@@ -82,8 +82,8 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
   bool copies = false;
   bool copy = submission.gather_entries.size() > std::min<std::size_t>(kGatherEntriesMax, listed) && !staged;
   for (const GivenGatherEntry& given : submission.gather_entries) {
-    // The buffer has been detached since it was encoded. When the value was encoded, it had the length that
-    // the peer is told. (With the V8 of Node 20, compiled code that has seen a resizable view gets the old
+    // The buffer has been detached since it was encoded. The peer is told the length that the value had when
+    // it was encoded. (With the V8 of Node 20, compiled code that has seen a resizable view gets the old
     // length of a detached one.)
     if ((given.key != 0 || given.copied) && given.bytes == 0 && given.buffer_data == nullptr) {
       reason = Reason::detached;

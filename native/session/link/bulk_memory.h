@@ -1,5 +1,6 @@
 // Collects the memory of a bulk message: arena blocks and registered buffers that are kept in use, or one
-// copy of the message when it cannot be sent in place. Both endpoints use it, on the context's thread.
+// copy of the message when it cannot be sent in place. Both endpoints use this class, on the context's
+// thread.
 #pragma once
 
 #include <vector>
@@ -10,8 +11,8 @@
 
 namespace rdma_rpc::session {
 
-/// Acquires all memory of the submission. Returns false, with the reason, when that fails; all memory is then
-/// released again.
+/// Acquires all memory of the submission. When that fails, releases the memory again and returns false, with
+/// the reason.
 bool collect_gather_entries(Link& link, const BulkSubmission& submission,
                             std::vector<GatherEntry>& gather_entries, boundary::Reason& reason);
 /// Replaces memory of the application by a copy, unless the message is larger than the arena. Returns false,

@@ -1,10 +1,10 @@
-// The credit pool: decides how many frames the peer of each session may send, when all sessions receive from
+// The credit pool decides how many frames the peer of each session may send, when all sessions receive from
 // shared receives. The credits of a session consist of the credits that its peer may still use, and of the
 // used receives that are not reposted yet. Each session has a number of guaranteed credits, so that no
 // session starves. Additional credits are granted while some are left, by the rule of dynamic thresholds
 // (Choudhury and Hahne, 1998): a session may have at most a few times as many additional credits as are left.
 // Therefore a session that takes as many credits as possible leaves some to each session that opens later,
-// and the granted credits never exceed the receives. Pure arithmetic; used by SharedReceives.
+// and the granted credits never exceed the receives. This file is pure arithmetic. SharedReceives uses it.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class CreditPool {
   /// granted before cannot be revoked, but no more credits are granted until the receives are posted again.
   void shrink(std::uint32_t receives) { receives_ -= receives; }
   std::uint32_t receives() const { return receives_; }
-  /// Number of credits that no session holds and that are guaranteed to no session.
+  /// Returns the number of credits that no session holds and that are guaranteed to no session.
   std::uint32_t left() const { return receives_ - std::min(receives_, committed_); }
 
   /// Opens an account with its guaranteed credits. Returns false when not enough are left.
@@ -49,7 +49,7 @@ class CreditPool {
     const std::uint32_t certain = std::min(wanted, account.certain - std::min(account.held, account.certain));
     account.held += certain;
     const std::uint32_t limit = kCreditShare * left(), beyond = account.beyond();
-    // After that, its additional credits must not exceed its share of the credits that are left.
+    // After that, the account's additional credits must not exceed its share of the credits that are left.
     const std::uint32_t more =
         limit <= beyond ? 0 : std::min(wanted - certain, (limit - beyond) / (1 + kCreditShare));
     account.held += more;

@@ -1,6 +1,6 @@
-// The link of a session: its queue pair, the send queue, the receives and their credits, and the operations
-// on these that both endpoints use. It knows nothing of calls. A Session is a Link and has an endpoint
-// (endpoint.h) that uses it. On the context's thread.
+// This is the link of a session: its queue pair, the send queue, the receives and their credits, and the
+// operations on these that both endpoints use. The link knows nothing of calls. A Session is a Link and has
+// an endpoint (endpoint.h) that uses it. This code runs on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ class Link {
   std::uint32_t number() const { return number_; }
   /// Returns the session's index in the session table of the context.
   std::uint32_t table_index() const { return number_ & (kSessionsMax - 1); }
-  /// True while calls may be submitted and frames may arrive.
+  /// Returns true while calls may be submitted and frames may arrive.
   bool is_open() const { return state_ == SessionState::connecting || state_ == SessionState::ready; }
   /// Ends the session for this reason; does nothing when the session has ended.
   virtual void fail(const std::string& reason) = 0;
@@ -54,7 +54,7 @@ class Link {
   std::uint64_t no_credit_ns() const {
     return stalled_since_ns_ == 0 ? 0 : shared_.awake_ns - std::min(shared_.awake_ns, stalled_since_ns_);
   }
-  /// The owner under which the session holds arena memory.
+  /// Returns the owner under which the session holds arena memory.
   memory::OwnerId owner() const { return owner_; }
   SendQueue& send() const { return *send_; }
   fabric::QueuePair& queue_pair() const { return *qp_; }
@@ -63,7 +63,7 @@ class Link {
   const telemetry::Recorder& recorder() const { return recorder_; }
 
   // --- seals
-  /// Null when the session is not sealed.
+  /// Returns null when the session is not sealed.
   Sealing* sealing() const { return sealing_.get(); }
   /// Returns the length of a message as the peer sees it, including seals.
   std::uint64_t on_wire(std::uint64_t bytes) const {
@@ -81,18 +81,20 @@ class Link {
   void send_message(std::uint32_t slot, wire::Header header, const wire::ReplyBuffer* reply_buffer,
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
                     SendQueue::Done done);
-  /// Limit of metadata and message together that are sent in segments when they do not fit one frame; 0 when
-  /// segments are not used.
+  /// Returns the limit of metadata and message together that are sent in segments when they do not fit one
+  /// frame; 0 when segments are not used.
   std::uint32_t segmented_bytes() const { return segmented_bytes_; }
-  /// Number of bytes in a frame behind header and reply buffer, for metadata, gather list and message.
+  /// Returns the number of bytes in a frame behind header and reply buffer, for metadata, gather list and
+  /// message.
   std::uint32_t frame_room() const { return std::min(shared_.slot_bytes, options_.peer_slot_bytes); }
   /// Returns whether a response of this length is sent in frames, if necessary in segments, instead of being
   /// written to the reply buffer.
   bool fits_frames(std::uint32_t bytes) const {
     return bytes <= std::max(shared_.slot_bytes, segmented_bytes_);
   }
-  /// Reassembles a message in segments; JS gets it with this event. Called for REQUEST and SETTLED, before
-  /// the state of the call changes. Returns false when no buffer was free; the session has then failed.
+  /// Reassembles a message in segments; JS gets it with this event. This function is called for REQUEST and
+  /// SETTLED, before the state of the call changes. Returns false when no buffer was free; the session has
+  /// then failed.
   bool put_together(boundary::Event& event, const wire::Frame& frame);
   bool has_segments() const { return !segments_.empty(); }
   void control(wire::FrameType type, std::uint32_t call, std::uint32_t method,
@@ -113,9 +115,9 @@ class Link {
   // --- receives
   Receives& receives() { return receives_; }
   const Receives& receives() const { return receives_; }
-  /// Number of frames that the session's peer may still send to shared receives.
+  /// Returns the number of frames that the session's peer may still send to shared receives.
   std::uint32_t granted() const { return receives_.shares() && is_open() ? send_->granted() : 0; }
-  /// Total number of received frames.
+  /// Returns the total number of received frames.
   std::uint32_t received() const { return received_; }
   /// Recycles a slot that JS or a request has finished with. The slot's receive is reposted with the next
   /// finish_turn().
@@ -131,8 +133,8 @@ class Link {
       recycle(receives_.slot(static_cast<std::uint32_t>(word - 1)));
   }
 
-  /// True while calls of this session wait for arena memory. A part of a stream must then wait, too. Parts
-  /// are used in order. Otherwise a later part could keep the memory for which an earlier part waits.
+  /// Returns true while calls of this session wait for arena memory. A part of a stream must then wait, too.
+  /// Parts are used in order. Otherwise a later part could keep the memory for which an earlier part waits.
   bool has_waiters() { return shared_.memory_waiters.has(number_); }
 
  protected:
@@ -141,7 +143,7 @@ class Link {
   /// Allocates all resources of the device. Returns "", or an error text that names the resource that the
   /// device refuses.
   std::string open_resources(const SendQueue::QueueLimits& queue_limits);
-  // Prefetch for Session::expect().
+  // The following members prefetch for Session::expect().
   /// Number of bytes at the start of the queue pair object that Session::expect() prefetches.
   static constexpr std::size_t kQueuePairHotBytes = 384;
   void expect_link() const {
@@ -178,8 +180,8 @@ class Link {
   bool drained_ = false, unposted_ = false;
   bool heard_ = false;          ///< a frame has been received
   std::uint32_t received_ = 0;  ///< number of frames received, which wraps
-  /// Time since which frames have waited without receiving a credit. On the awake clock; 0 when no frame
-  /// waits.
+  /// Time since which frames have waited without receiving a credit. The time is on the awake clock; 0 when
+  /// no frame waits.
   std::uint64_t stalled_since_ns_ = 0;
   std::uint64_t received_bytes_ = 0, stalls_ = 0, stalled_ns_ = 0;
 

@@ -1,6 +1,7 @@
-// The memory for the receives of a context's sessions. On a device with a limited number of memory regions
-// (on shm, each is a descriptor, a table entry and a mapping at every peer) several sessions share one
-// region; elsewhere each session has its own. Owned by Shared, used by Link, on the context's thread.
+// This is the memory for the receives of a context's sessions. On a device with a limited number of memory
+// regions, several sessions share one region. (On shm, each region takes a descriptor, a table entry and a
+// mapping at every peer.) Elsewhere each session has its own region. Shared owns the pool and Link uses it,
+// on the context's thread.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
-// A receive slot: the memory from which the bytes of a frame are read. JS identifies a receive slot by one
-// number. The range of the number determines the kind of the slot. The ranges depend on the session, so only
-// Receives (receives.h) creates slots and converts numbers from JS back to slots. On the context's thread.
+// This is a receive slot: the memory from which the bytes of a frame are read. JS identifies a receive slot
+// by one number. The range of the number determines the kind of the slot. The ranges depend on the session,
+// so only Receives (receives.h) creates slots and converts numbers from JS back to slots. This code runs on
+// the context's thread.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ Receives::~Receives() {
   shared_.short_messages.leave(session_);
 }
 
-/// Uses shared receives. Uses receives of its own when the peer does not support credit grants or the device
+/// Uses shared receives, or receives of its own when the peer does not support credit grants or the device
 /// has no shared receives left.
 std::string Receives::open(const Wanted& wanted) {
   std::string why;

@@ -1,14 +1,14 @@
-// The receives of one session. The class has their memory, which belongs to the session or is shared with
-// other sessions; the copies that are read where peers can still write to receives; and the overflow slots.
-// It knows which of these are free, posted or used by JS. It knows nothing of frames and credits. Owned by
-// Link, on the context's thread.
+// These are the receives of one session. The class has their memory, which belongs to the session or is
+// shared with other sessions; the copies that are read where peers can still write to receives; and the
+// overflow slots. The class knows which of these are free, posted or used by JS. It knows nothing of frames
+// and credits. Link owns this object and uses it on the context's thread.
 //
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted
 //
 // When frames are copied, readable() returns a copy and sets the receive aside. recycle() of the copy then
-// frees one of the receives that were set aside. It may be another receive than the copied one, because the
-// bytes of such receives are no longer needed.
+// frees one of the receives that were set aside. The freed receive may be another than the copied one,
+// because the bytes of such receives are no longer needed.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ constexpr std::uint64_t wr_id_base(std::uint32_t session) { return std::uint64_t
 class Receives {
  public:
   Receives(Shared& shared, std::uint32_t session, std::uint32_t depth);
-  /// Called after the queue pair has been destroyed.
+  /// This function is called after the queue pair has been destroyed.
   ~Receives();
   Receives(const Receives&) = delete;
   Receives& operator=(const Receives&) = delete;
@@ -48,12 +48,12 @@ class Receives {
 
   // --- memory and slots
   std::uint32_t depth() const { return depth_; }
-  /// True when the receives are shared with other sessions.
+  /// Returns true when the receives are shared with other sessions.
   bool shares() const { return member_.has_value(); }
-  /// True when JS must use one set of windows for all sessions that share receives.
+  /// Returns true when JS must use one set of windows for all sessions that share receives.
   bool windows_are_shared() const { return shares() && copies_ == nullptr; }
   /// Returns the memory of the window that contains slot number `number` (boundary::receive_window), for JS.
-  /// Empty when the session has no such slot.
+  /// The result is empty when the session has no such slot.
   std::span<std::byte> window(std::uint32_t number) const;
   /// Returns the slot for a number from JS.
   ReceiveSlot slot(std::uint32_t number) const {
@@ -61,8 +61,8 @@ class Receives {
     if (number >= first_overflow_slot_) return ReceiveSlot::overflow(number);
     return copies_ != nullptr ? ReceiveSlot::copy(number) : ReceiveSlot::receive(number);
   }
-  /// These return the memory that contains the bytes of a frame in that slot, as JS has it, and the offset of
-  /// the frame in that memory.
+  /// These functions return the memory that contains the bytes of a frame in that slot, as JS has it, and the
+  /// offset of the frame in that memory.
   std::byte* memory_of(ReceiveSlot slot) const {
     return slot.is_short() ? shared_.short_messages.data()
                            : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;
@@ -74,7 +74,8 @@ class Receives {
   std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
 
   // --- received frames
-  /// Called when the receive of that number has completed, or when `count` own receives have been flushed.
+  /// This function is called when the receive of that number has completed, or when `count` own receives have
+  /// been flushed.
   void came(std::uint32_t receive, std::uint32_t count) {
     if (shares()) {
       shared_.shared_receives.came(*member_, session_, receive);
@@ -85,7 +86,7 @@ class Receives {
   /// Returns the slot in which to read a received frame, or std::nullopt when no copy is free. The frame must
   /// have been counted against the peer's credits, which limit the number of copies.
   std::optional<ReceiveSlot> readable(std::uint32_t receive, const fabric::Wc& wc);
-  /// Releases the slot. Its receive is reposted with the next post().
+  /// Releases the slot. The receive of the slot is reposted with the next post().
   void recycle(ReceiveSlot slot);
   /// Returns an overflow slot, or std::nullopt when all are in use.
   std::optional<ReceiveSlot> take_overflow() {
@@ -97,13 +98,13 @@ class Receives {
 
   // --- posting
   bool has_consumed() const { return !consumed_.empty(); }
-  /// True while the queue pair has own receives whose flush is pending.
+  /// Returns true while the queue pair has own receives whose flush is pending.
   bool has_posted() const { return posted_ != 0; }
   /// Reposts recycled receives. Returns how many more frames the peer may send. Returns std::nullopt, and the
   /// reason, when the device accepts fewer receives than it must.
   std::optional<std::uint32_t> post(fabric::QueuePair& qp, std::string* why);
-  /// Number of receives that JS or waiting requests use. Such receives are not posted, and will not be posted
-  /// with the next post().
+  /// Returns the number of receives that JS or waiting requests use. Such receives are not posted, and will
+  /// not be posted with the next post().
   std::uint32_t kept() const;
 
   // --- prefetching, see Session::expect()
@@ -139,8 +140,8 @@ class Receives {
   /// Slots with this number and higher ones are no receives.
   std::uint32_t first_overflow_slot_ = 0;
   std::vector<std::uint32_t> consumed_;  ///< receives to be reposted
-  /// Used together with copies_: its free slots, and the receives whose copies are in use. The slot that was
-  /// freed last is used first. Receives cycle through all of their memory, whereas copies stay in the cache.
+  /// The free slots of copies_, and the receives whose copies are in use. The slot that was freed last is
+  /// used first. Receives cycle through all of their memory, whereas copies stay in the cache.
   fabric::FreeList<> free_copies_, copied_;
   std::uint32_t copies_made_ = 0;  ///< number of copies made so far, at most depth_
   fabric::FreeList<> free_overflow_slots_;

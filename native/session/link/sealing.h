@@ -1,8 +1,8 @@
 // Seals the frames and bulk messages of one session. Frames are sealed in the order in which they are sent,
 // and opened in the order in which they arrive. Therefore their nonces are counters, which are not sent. A
 // bulk message is sealed in chunks under another key. The nonce of a chunk consists of the number of the
-// message, which its sealed frame contains, and the number of the chunk. Owned by Link, used by the send
-// queue and both endpoints, on the context's thread.
+// message, which its sealed frame contains, and the number of the chunk. Link owns this object; the send
+// queue and both endpoints use it on the context's thread.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ constexpr std::uint32_t plain_bytes(std::uint32_t sealed) {
 
 class Sealing {
  public:
-  /// Returns null, and the reason, when the cipher is not available.
+  /// Returns null, with the reason, when the cipher is not available.
   static std::unique_ptr<Sealing> open(const SealOptions& options, std::string* error);
 
   /// Seals the next outgoing frame and writes kTagBytes behind it. Returns the new length of the frame.

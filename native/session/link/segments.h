@@ -1,6 +1,6 @@
 // Collects a message that arrives in segments until it is complete. The SEGMENT frames stay in their
-// receives. A peer that never completes its message therefore uses only its own credits. Owned by Link, on
-// the context's thread.
+// receives. A peer that never completes its message therefore uses only its own credits. Link owns this
+// object and uses it on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace rdma_rpc::session {
 class Segments {
  public:
   bool empty() const { return parts_.empty(); }
-  /// Call word of the message.
+  /// Returns the call word of the message.
   std::uint32_t call() const { return call_; }
   std::uint32_t bytes() const { return bytes_; }
 

@@ -82,9 +82,9 @@ std::uint16_t SendQueue::pay_credits() {
   return static_cast<std::uint16_t>(credits);
 }
 
-/// Owed credits are returned with other frames. They get a separate CREDIT frame in two cases: when they are
-/// half of the peer's credits, and when the peer can send nothing more. The second case is needed because
-/// waiting requests may hold receives, and half of the credits may then never be owed.
+/// Owed credits are returned with other frames. Owed credits get a separate CREDIT frame in two cases: when
+/// they are half of the peer's credits, and when the peer can send nothing more. The second case is needed
+/// because waiting requests may hold receives, and half of the credits may then never be owed.
 bool SendQueue::credits_due() const {
   // (The total of pooled credits varies. For such a peer, "half" therefore means half of the credits that the
   // peer has left.)

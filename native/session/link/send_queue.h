@@ -1,9 +1,7 @@
-// The sending side of a session. Work requests are prepared one by one and posted with one doorbell. Two
-// limits bound their number: room in the send queue, and credits for the peer's receives. Frames wait here
-// for either limit. Owned by Link, used by both endpoints, on the context's thread.
-//
-// The two limits are separate because the completion of a send and the peer's credit for it arrive in no
-// fixed order.
+// This is the sending side of a session. Work requests are prepared one by one and posted with one doorbell.
+// Two limits bound their number: room in the send queue, and credits for the peer's receives. Frames wait
+// here for either limit. Link owns this object, and both endpoints use it, on the context's thread. The two
+// limits are separate because the completion of a send and the peer's credit for it arrive in no fixed order.
 #pragma once
 
 #include <algorithm>
@@ -108,14 +106,14 @@ class SendQueue {
   /// Sends a control frame, which overtakes waiting data frames but no other control frames. Returns false
   /// when the queue is full (a protocol error).
   bool send_control(const wire::Header& header, const wire::ReplyBuffer* reply_buffer, Done done);
-  /// Sends the CANCEL of a call for which reserve_cancel() returned true. It overtakes all other frames. Its
-  /// reserve ends when the credit is used. Until then other frames must leave one credit for it, even while
-  /// the CANCEL waits for room.
+  /// Sends the CANCEL of a call for which reserve_cancel() returned true. The CANCEL overtakes all other
+  /// frames. The reserve of the call ends when the credit is used. Until then other frames must leave one
+  /// credit for it, even while the CANCEL waits for room.
   void send_reserved_cancel(const wire::Header& header, Done done);
 
   /// Sets the object that seals every frame when the frame is posted. Must be called before the first frame.
   void seal_by(Sealing* sealing) { sealing_ = sealing; }
-  /// Allows posting. Called when the queue pair is connected; until then the queue reports no room.
+  /// Allows posting. Must be called when the queue pair is connected; until then the queue reports no room.
   void open() { open_ = true; }
   bool is_open() const { return open_; }
 
@@ -195,7 +193,7 @@ class SendQueue {
   std::size_t waiting_count() const {
     return waiting_.size() + waiting_control_.size() + waiting_cancels_.size();
   }
-  /// True while frames wait for credits or for room.
+  /// Returns true while frames wait for credits or for room.
   bool waiting() const { return !waiting_.empty() || !waiting_control_.empty() || !waiting_cancels_.empty(); }
 
   /// Retires all work requests up to `sequence`, which have completed. Calls `f(Done)` for each that has a
@@ -215,7 +213,7 @@ class SendQueue {
     }
   }
 
-  /// True while a completion is pending.
+  /// Returns true while a completion is pending.
   bool awaits_completion() const { return static_cast<std::int32_t>(last_signaled_ - retired_) > 0; }
   /// Total number of completed requests.
   std::uint32_t completed() const { return retired_; }
@@ -223,8 +221,9 @@ class SendQueue {
   /// Removes the waiting request frame of this call. Returns true when there was such a frame; it will then
   /// never be sent.
   bool remove(std::uint32_t call);
-  /// Called when the queue pair is in ERR. Drops everything that was not posted, and calls `f(call)` for each
-  /// dropped request frame. Then posts the last work request, whose completion shows that the queue is empty.
+  /// This function is called when the queue pair is in ERR. Drops everything that was not posted, and calls
+  /// `f(call)` for each dropped request frame. Then posts the last work request, whose completion shows that
+  /// the queue is empty.
   template <class F>
   void drain(F&& f) {
     for (std::size_t i = 0; i < prepared_; ++i) {

@@ -51,7 +51,7 @@ bool SharedReceives::join(Member& member, std::uint32_t most) {
   const std::uint32_t certain = std::min(most, kCertainReceives);
   const std::optional<std::uint32_t> overflow = free_overflow_slots_.take();
   if (!overflow) return false;
-  // One busy session can get as many credits as it can use; many sessions share them.
+  // A single busy session can get as many credits as it can use. Many busy sessions share the credits.
   const std::uint64_t beyond = std::min<std::uint64_t>(
       (beyond_ + most - certain) * (1 + kCreditShare) / kCreditShare + 1, kSharedBeyond);
   const std::uint64_t wanted = (members_ + 1) * std::uint64_t{kCertainReceives} + beyond;

@@ -1,8 +1,8 @@
-// The receives that the sessions of a context share, on a device with shared receive queues. This class has
-// their memory, knows which session uses which of them, and decides how many the peer of each session may use
-// (credit_pool.h). A new session gets few credits, and a busy session gets more. When the session is no
-// longer busy, its credits are not renewed, so it has fewer again. Owned by Shared, used by Link and Context,
-// on the context's thread.
+// These are the receives that the sessions of a context share, on a device with shared receive queues. This
+// class has their memory, knows which session uses which of them, and decides how many the peer of each
+// session may use (credit_pool.h). A new session gets few credits, and a busy session gets more. When the
+// session is no longer busy, its credits are not renewed, so it has fewer again. Shared owns this object;
+// Link and Context use it on the context's thread.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ class SharedReceives {
   /// Removes a session whose queue pair is gone, and reposts its receives.
   void leave(Member& member, std::uint32_t session);
 
-  /// Called before the device is closed, when no session is left.
+  /// This function is called before the device is closed, when no session is left.
   void leave_device() {
     queue_.reset();
     regions_.clear();
@@ -58,25 +58,25 @@ class SharedReceives {
   std::size_t size() const { return std::size_t{slots_} * stride_; }
   /// Slots with this number and higher ones are overflow slots.
   std::uint32_t first_overflow_slot() const { return capacity_; }
-  /// Number of bytes that are registered and therefore pinned.
+  /// Returns the number of bytes that are registered and therefore pinned.
   std::size_t registered_bytes() const { return std::size_t{registered()} * stride_; }
-  /// Number of receives that the device has refused. Each later post offers them again.
+  /// Returns the number of receives that the device has refused. Each later post offers them again.
   std::uint32_t refused() const { return registered() - credit_pool_.receives(); }
 
-  /// Called when a frame for the session has arrived in slot `slot`.
+  /// This function is called when a frame for the session has arrived in slot `slot`.
   void came(Member& member, std::uint32_t session, std::uint32_t slot) {
     ++member.taken;
     ++member.frames;
     owner_[slot] = session;
     --posted_;
   }
-  /// Called for a frame of a session that no longer exists.
+  /// This function is called for a frame of a session that no longer exists.
   void came_for_ended_session(std::uint32_t slot);
   /// Reposts slots of the session. Returns how many more credits its peer gets, or std::nullopt when the
   /// device refuses.
   std::optional<std::uint32_t> post(Member& member, std::span<const std::uint32_t> slots,
                                     std::uint64_t now_ns);
-  /// Number of frames that may arrive now, for tests.
+  /// Returns the number of frames that may arrive now, for tests.
   std::uint32_t posted() const { return posted_; }
 
  private:

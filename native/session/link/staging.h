@@ -1,8 +1,8 @@
-// The staging memory of one session: on a device without memory windows, the only memory that the peer of the
-// session can access. The peer's access lasts as long as the session, so calls have no memory of their own
-// here. A client copies the data that it exposes into the staging memory, and copies responses out of it. On
-// iWARP the server's READs are also placed in staging memory, because they need memory that the peer may
-// write. Owned by Link, on the context's thread.
+// This is the staging memory of one session. On a device without memory windows, it is the only memory that
+// the peer of the session can access. The peer's access lasts as long as the session, so calls have no memory
+// of their own here. A client copies the data that it exposes into the staging memory, and copies responses
+// out of it. On iWARP the server's READs are also placed in staging memory, because they need memory that the
+// peer may write. Link owns this object and uses it on the context's thread.
 //
 // The memory grows as needed. A range is reused only when the peer can no longer access it. For this reason a
 // cancelled call and its ranges are pending release until the peer has answered.
@@ -30,7 +30,7 @@ class Staging {
   memory::BlockId take(std::size_t bytes) { return arena_.alloc(bytes); }
   void release(memory::BlockId block) { arena_.release(block); }
   const memory::Block& at(memory::BlockId block) const { return arena_.at(block); }
-  /// True when no range is in use. An allocation that fails now will fail later, too.
+  /// Returns true when no range is in use. An allocation that fails now will fail later, too.
   bool empty() const { return arena_.counters().blocks_leased == 0; }
   /// Returns the reason why the operating system refused the last allocation; "" when it has not refused it.
   const std::string& refusal() const { return arena_.refusal(); }

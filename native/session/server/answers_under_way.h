@@ -1,6 +1,6 @@
 // Watches the large responses of one session that are being written to its peer: how much of the arena they
-// keep in use, and whether the peer accepts them fast enough. Owned by PeerWatch, on the context's thread.
-// reads_under_way.h does the same for the READs of requests.
+// keep in use, and whether the peer accepts them fast enough. PeerWatch owns this object and uses it on the
+// context's thread. reads_under_way.h does the same for the READs of requests.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +17,18 @@ class AnswersUnderWay {
     bytes_ += bytes;
     unsent_ += bytes;
   }
-  /// Called when WRITEs of this number of bytes have been prepared.
+  /// This function is called when WRITEs of this number of bytes have been prepared.
   void wrote(std::uint64_t bytes) { unsent_ -= bytes; }
-  /// Called when a response of `bytes` bytes has ended. The remaining `left` bytes of the response will not
-  /// be written.
+  /// This function is called when a response of `bytes` bytes has ended. The remaining `left` bytes of the
+  /// response will not be written.
   void ended(std::uint64_t bytes, std::uint64_t left) {
     bytes_ -= bytes;
     unsent_ -= left;
   }
 
-  /// Called about every kHoldCheckNs. `ahead` is the number of bytes of WRITEs that have been prepared but
-  /// not completed. `completed` is the number of bytes of completed WRITEs. Returns false when the peer has
-  /// moved too little for too long.
+  /// This function is called about every kHoldCheckNs. `ahead` is the number of bytes of WRITEs that have
+  /// been prepared but not completed. `completed` is the number of bytes of completed WRITEs. Returns false
+  /// when the peer has moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t ahead, std::uint64_t completed) {
     const std::uint64_t left = unsent_ + ahead;
     if (left == 0) {
@@ -48,7 +48,7 @@ class AnswersUnderWay {
 
  private:
   std::uint64_t bytes_ = 0;   ///< sum of the sizes of these responses
-  std::uint64_t unsent_ = 0;  ///< bytes of them for which no WRITE has been prepared
+  std::uint64_t unsent_ = 0;  ///< those of the bytes for which no WRITE has been prepared
   Pace pace_{kBulkStillNs}, reclaim_pace_{kReclaimNs};
 };
 

@@ -1,7 +1,7 @@
-// Requests that wait for arena memory. While they wait, they hold nothing that other calls need. The memory
-// that large messages of streams get before their reader needs them is limited to a small share of the arena.
-// Beyond this share, such messages are announced to JS. JS fetches them when the reader reaches them, so that
-// slow readers do not keep memory from others. See server_endpoint.h.
+// Handles requests that wait for arena memory. While requests wait, they hold nothing that other calls need.
+// The memory that large messages of streams get before their reader needs them is limited to a small share of
+// the arena. Beyond this share, such messages are announced to JS. JS fetches them when the reader reaches
+// them, so that slow readers do not keep memory from others. See server_endpoint.h.
 #include "session/server/server_endpoint.h"
 
 #include <algorithm>

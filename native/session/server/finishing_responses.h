@@ -1,5 +1,5 @@
-// Responses whose calls have ended but whose last work request has not completed. The memory that their
-// WRITEs read is kept until then. Owned by ServerEndpoint, on the context's thread.
+// Keeps responses whose calls have ended but whose last work request has not completed. The memory that their
+// WRITEs read is kept until then. ServerEndpoint owns this object and uses it on the context's thread.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Watches the calls that wait for their peer. These are requests that are being read, and responses that the
-// peer must accept or for which it must grant memory. Each call holds arena memory while it waits. Its time
-// is therefore limited: by its deadline, or by the end of a session whose peer moves too little. PeerWatch
-// knows which calls wait, when the first of them is overdue, and how fast bulk data moves. ServerEndpoint
-// owns the PeerWatch and ends the calls (late.cc), on the context's thread.
+// peer must accept or for which it must grant memory. Each call holds arena memory while it waits. The
+// waiting time of a call is therefore limited by the deadline of the call, or by the end of a session whose
+// peer moves too little. PeerWatch knows which calls wait, when the first of them is overdue, and how fast
+// bulk data moves. ServerEndpoint owns the PeerWatch and ends the calls (late.cc), on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class PeerWatch {
   /// before the call leaves that state.
   void begins(const ServerCall& call);
   void ends(const ServerCall& call);
-  /// True while a call waits for the peer, so that look() must be called.
+  /// Returns true while a call waits for the peer, so that look() must be called.
   bool waits() const { return waiting_ != 0 || reads_.count() != 0 || link_.send().write_bytes_ahead() != 0; }
   /// Checks how fast the peer moves bulk data. Returns "", or an error text when the session must end.
   std::string look();

@@ -1,5 +1,6 @@
 // Watches the READs of one session that are in flight: their share of the limit for all sessions of a
-// context, and whether the peer answers them fast enough. Owned by PeerWatch, on the context's thread.
+// context, and whether the peer answers them fast enough. PeerWatch owns this object and uses it on the
+// context's thread.
 //
 // A stopped or slow peer may keep its READs in flight for any time, and other sessions must not wait for it.
 // Therefore, after kReadSlowNs, its READs stop counting towards the common limit. The session is then limited
@@ -41,16 +42,16 @@ class ReadsUnderWay {
     completed_ += bytes;
     if (!slow_) flow_.read_ended(bytes);
   }
-  /// Called when the queue pair has no READs left.
+  /// This function is called when the queue pair has no READs left.
   void clear() {
     if (!slow_) flow_.read_ended(bytes_);
     count_ = 0;
     bytes_ = 0;
   }
 
-  /// Called about every kHoldCheckNs. `arrived` are the bytes that the fabric has received, including those
-  /// of unfinished READs. `held` is the size of the memory of the requests to which these READs belong.
-  /// Returns false when the peer has moved too little for too long.
+  /// This function is called about every kHoldCheckNs. `arrived` are the bytes that the fabric has received,
+  /// including those of unfinished READs. `held` is the size of the memory of the requests to which these
+  /// READs belong. Returns false when the peer has moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t arrived, std::uint64_t held) {
     if (count_ == 0) {
       slow_pace_.rest();

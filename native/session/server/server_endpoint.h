@@ -1,11 +1,11 @@
-// The server endpoint of a session. It receives requests and fetches their bulk data by READ. It sends
-// responses and places their bulk data by WRITE. The server exposes no memory. The server moves the data, so
-// it decides the pace. Owned and called by Session, on the context's thread. A call goes through the states
-// of server_call.h. requests.cc receives it, fetching.cc gets memory for it, responses.cc answers it, and
-// late.cc ends it when its peer is too slow. These functions belong to one class, because all of them change
-// the state of the same call. Parts with their own state are classes: Transfers (which bytes move next),
-// PeerWatch (calls that wait for the peer), FinishingResponses (responses that have been sent but not
-// completed).
+// This is the server endpoint of a session. The endpoint receives requests and fetches their bulk data by
+// READ. It sends responses and places their bulk data by WRITE. The server exposes no memory. The server
+// moves the data, so it decides the pace. Session owns and calls this object on the context's thread. A call
+// goes through the states of server_call.h. requests.cc receives it, fetching.cc gets memory for it,
+// responses.cc answers it, and late.cc ends it when its peer is too slow. These functions belong to one
+// class, because all of them change the state of the same call. Parts with their own state are classes:
+// Transfers (which bytes move next), PeerWatch (calls that wait for the peer), FinishingResponses (responses
+// that have been sent but not completed).
 #pragma once
 
 #include <cstdint>

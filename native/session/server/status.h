@@ -1,5 +1,5 @@
-// Status codes of gRPC (statuscodes.md) with which a session itself ends a call, without asking the
-// application. Used by the parts of ServerEndpoint, on the session's thread.
+// These are status codes of gRPC (statuscodes.md) with which a session itself ends a call, without asking the
+// application. The parts of ServerEndpoint use them on the session's thread.
 #pragma once
 
 #include <cstdint>

@@ -120,8 +120,9 @@ void Transfers::next_gather_entry(ServerBulk& bulk) {
   }
 }
 
-/// READs complete in order, so the oldest READ into staging memory has completed. Its bytes are copied to the
-/// block of the request. (Even a cancelled call keeps its block until its last READ has completed.)
+/// READs complete in order, so the oldest READ into staging memory has completed. The bytes of that READ are
+/// copied to the block of the request. (Even a cancelled call keeps its block until its last READ has
+/// completed.)
 void Transfers::on_read(std::uint32_t bytes) {
   watch_.reads().ended(bytes);
   if (landings_.empty()) return;

@@ -1,6 +1,6 @@
 // Moves the bytes of bulk messages: READs of requests and WRITEs of responses. Calls and sessions take turns,
-// and the bytes in flight are limited so that other calls have room (flow.h). Owned by ServerEndpoint, which
-// decides what happens to a call after its bytes have moved; on the context's thread.
+// and the bytes in flight are limited so that other calls have room (flow.h). ServerEndpoint owns this
+// object, uses it on the context's thread, and decides what happens to a call after its bytes have moved.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,8 @@ class Transfers {
     virtual void stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) = 0;
     /// Stops the WRITEs of the response. The error response is sent behind the WRITEs that have been posted.
     virtual void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) = 0;
-    /// Called when all WRITEs of the response are prepared. Sends the response frame behind them.
+    /// This function is called when all WRITEs of the response are prepared. Sends the response frame behind
+    /// them.
     virtual void send_written_response(std::uint32_t slot) = 0;
 
    protected:
@@ -39,7 +40,7 @@ class Transfers {
   void join(Bulk kind, std::uint32_t slot);
   /// See Endpoint::move().
   Moved move(Bulk kind, std::int64_t& credit);
-  /// Called when a READ of this number of bytes has completed.
+  /// This function is called when a READ of this number of bytes has completed.
   void on_read(std::uint32_t bytes);
   /// Removes the session from the queues when it ends.
   void leave() {
@@ -53,7 +54,7 @@ class Transfers {
 
  private:
   /// The credit of one call, and the credit of its session. The number of bytes that the call moves is
-  /// subtracted from both.
+  /// subtracted from both credits.
   struct Turn {
     std::int64_t& call;
     std::int64_t& session;

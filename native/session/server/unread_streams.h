@@ -1,6 +1,6 @@
-// Streams of one session whose large messages wait for memory of the client. The client grants memory when
-// its application reaches the message. Measures for how long each stream has had no grant. Owned by
-// PeerWatch, on the context's thread.
+// Keeps the streams of one session whose large messages wait for memory of the client. The client grants
+// memory when its application reaches the message. This class measures for how long each stream has had no
+// grant. PeerWatch owns this object and uses it on the context's thread.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace rdma_rpc::session {
 
 class UnreadStreams {
  public:
-  /// Called when this side has requested memory for one more message of the stream.
+  /// This function is called when this side has requested memory for one more message of the stream.
   void asked(std::uint32_t stream, std::uint64_t awake_ns) {
     const auto found = find(stream);
     if (found == streams_.end())
@@ -19,12 +19,13 @@ class UnreadStreams {
     else
       ++found->messages;
   }
-  /// Called when the client has granted memory for one message. The waiting time of the stream's other
-  /// messages starts again.
+  /// This function is called when the client has granted memory for one message. The waiting time of the
+  /// stream's other messages starts again.
   void granted(std::uint32_t stream, std::uint64_t awake_ns) {
     if (const auto found = find(stream); found != streams_.end()) found->since_ns = awake_ns;
   }
-  /// Called when one message of the stream no longer waits, whether memory was granted for it or not.
+  /// This function is called when one message of the stream no longer waits, whether memory was granted for
+  /// it or not.
   void ended(std::uint32_t stream) {
     const auto found = find(stream);
     if (found == streams_.end() || --found->messages != 0) return;
@@ -53,8 +54,8 @@ class UnreadStreams {
     return std::find_if(streams_.begin(), streams_.end(),
                         [stream](const Stream& each) { return each.stream == stream; });
   }
-  /// The list is short, because a session has at most `streamsMax` streams. Its memory is kept, so it rarely
-  /// allocates.
+  /// The list is short, because a session has at most `streamsMax` streams. The memory of the list is kept,
+  /// so the list rarely allocates.
   std::vector<Stream> streams_;
 };
 

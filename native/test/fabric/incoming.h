@@ -1,5 +1,6 @@
-// Handles connections of queue pairs like a server's listener: accepts them, reads the first bytes of each,
-// and hands it over. Used by tests, on the thread of the devices or on another thread.
+// Handles connections of queue pairs like a server's listener: it accepts them, reads the first bytes of
+// each, and hands the connection over. Tests use this file, on the thread of the devices or on another
+// thread.
 #pragma once
 
 #include <sys/socket.h>

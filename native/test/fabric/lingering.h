@@ -1,5 +1,5 @@
-// Harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as their
-// sender chooses. Used by tests of unix connections.
+// These are harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as
+// their sender chooses. Tests of unix connections use this file.
 #pragma once
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@ namespace rdma_rpc::fabric::test {
 inline constexpr std::chrono::seconds kLinger{60};
 inline constexpr std::chrono::seconds kAtOnce{20};
 
-/// A socket with unsent bytes. Its peer reads nothing while this object exists.
+/// A socket with unsent bytes. The peer of the socket reads nothing while this object exists.
 class Lingering {
  public:
   Lingering() {
@@ -40,7 +40,7 @@ class Lingering {
     while (::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
     }
   }
-  /// Gives the socket away. Its last close takes kLinger, on any thread.
+  /// Gives the socket away. The last close of the socket takes kLinger, on any thread.
   UniqueFd give() { return std::move(socket_); }
 
  private:

@@ -1,5 +1,5 @@
-// Descriptors that unauthenticated peers send with their bytes. The kernel refuses them if it can. On other
-// kernels only dedicated threads wait for their last close.
+// Tests descriptors that unauthenticated peers send with their bytes. The kernel refuses them if it can. On
+// other kernels, only dedicated threads wait for the last close of the descriptors.
 #include "fabric/rights.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// The explanation of a refusal by the system, which must name the limit.
+// Tests the explanation of a refusal by the system, which must name the limit.
 #include "fabric/system_limit.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Determines, only from the results of polls, when everything that was in a completion queue at some moment
-// has been polled. The tests use seeded polls of a queue that is filled all the time.
+// The class determines, only from the results of polls, when everything that was in a completion queue at
+// some moment has been polled. The tests use seeded polls of a queue that is filled all the time.
 #include <gtest/gtest.h>
 
 #include <algorithm>

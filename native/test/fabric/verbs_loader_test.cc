@@ -1,5 +1,5 @@
-// The loader of the verbs plug-in when something is missing. Each case has its own error text. Runs without a
-// device.
+// Tests the loader of the verbs plug-in when something is missing. Each case has its own error text. The
+// tests need no device.
 #include "fabric/verbs_loader.h"
 
 #include <dlfcn.h>

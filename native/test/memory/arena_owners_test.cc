@@ -1,5 +1,5 @@
-// The shares of the arena: how much an owner may use while other owners exist, and which memory it cannot
-// take from them.
+// Tests the shares of the arena: how much an owner may use while other owners exist, and which memory it
+// cannot take from them.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The reasons for which the arena refuses a block: a limit of the arena, or an error of the system.
+// Tests the reasons for which the arena refuses a block: a limit of the arena, or an error of the system.
 #include <gtest/gtest.h>
 
 #include "fake_device.h"

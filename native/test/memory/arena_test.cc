@@ -1,5 +1,5 @@
-// The specification of the arena: the properties of a block, when memory is reused, reserved and returned,
-// and the result when a caller counts references wrongly.
+// Tests the specification of the arena: the properties of a block, when memory is reused, reserved and
+// returned, and the result when a caller counts references wrongly.
 #include "memory/arena.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Registrations of large buffers on another thread. The tests check which calls wait for a registration, what
-// happens to it, and what a late registration must not change.
+// Tests registrations of large buffers on another thread. The tests check which calls wait for a
+// registration, what happens to it, and what a late registration must not change.
 #include <gtest/gtest.h>
 
 #include <algorithm>

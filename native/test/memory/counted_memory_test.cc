@@ -1,6 +1,6 @@
-// The amount of arena memory that is reported to V8. The tests use a model of V8 that adds and subtracts as
-// the real V8 does, including its delays. Whatever the order of events, V8's count must never fall below what
-// V8 itself has added.
+// Tests the amount of arena memory that is reported to V8. The tests use a model of V8 that adds and
+// subtracts as the real V8 does, including its delays. Whatever the order of events, V8's count must never
+// fall below what V8 itself has added.
 #include "binding/buffers/counted_memory.h"
 
 #include <gtest/gtest.h>

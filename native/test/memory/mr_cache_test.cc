@@ -1,5 +1,5 @@
-// The specification of the registration cache: which buffers count as the same, which entries may be evicted
-// at which time, and the error of a refusal.
+// Tests which buffers count as the same in the registration cache, at which time entries may be evicted, and
+// the error of a refusal.
 #include "memory/mr_cache.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// When V8 is asked to collect its young objects. It is asked when messages were lent and not returned. The
+// Tests when V8 is asked to collect its young objects: when messages were lent and not returned. The
 // collections take at most a share of the thread's time, unless a collection is overdue.
 #include "binding/buffers/young_buffers.h"
 

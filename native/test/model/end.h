@@ -1,6 +1,6 @@
-// One side of a modelled shm connection: a device, a queue pair and memory, all in this process. It also has
-// the event loop of an application that sleeps while it has nothing to do. It runs on the thread that the
-// Execution has scheduled.
+// One side of a modelled shm connection: a device, a queue pair and memory, all in this process. The side
+// also has the event loop of an application that sleeps while it has nothing to do. The side runs on the
+// thread that the Execution has scheduled.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// See execution.h. Only the scheduled thread accesses the state. It hands over control under the lock.
+// See execution.h. Only the scheduled thread accesses the state. That thread hands over control under the
+// lock.
 #include "model/execution.h"
 
 #include <cinttypes>

@@ -2,8 +2,8 @@
 // shared memory (words.h), or a stall point. Between two steps of one thread, the other thread may execute
 // any number of steps. explore() runs a scenario again and again, each time with another choice at one point,
 // until all choices within the limits have been made. The limits are the number of switches away from a
-// thread that could continue, and the number of loads that return an old value. Used by the tests of this
-// folder.
+// thread that could continue, and the number of loads that return an old value. This file is used by the
+// tests of this folder.
 #pragma once
 
 #include <condition_variable>
@@ -26,7 +26,8 @@ struct Choice {
   std::size_t made, options;
 };
 
-/// One execution. The first choices are given. From then on, it takes the first alternative of each choice.
+/// One execution. The first choices of the execution are given. From then on, the execution takes the first
+/// alternative of each choice.
 class Execution {
  public:
   Execution(const Limits& limits, std::vector<Choice> path) : path_(std::move(path)), left_(limits) {}
@@ -35,7 +36,8 @@ class Execution {
   void threads(const std::function<void()>& first, const std::function<void()>& second);
 
   // The following functions are called by the functions of the threads.
-  /// Called when the calling thread cannot continue until the other one has stored something.
+  /// This function is called when the calling thread cannot continue until the other one has stored
+  /// something.
   void pause();
   /// Sleeps until `wakes()` is true, as a result of an action of the other thread.
   void sleep_until(const std::function<bool()>& wakes);
@@ -44,7 +46,7 @@ class Execution {
   void expect(bool holds, const char* otherwise) {
     if (!holds) fail(otherwise);
   }
-  /// True after an error has been reported. Every loop must then end.
+  /// Returns true after an error has been reported. Every loop must then end.
   bool over() const { return !failure_.empty(); }
 
   const std::string& failure() const { return failure_; }
@@ -71,7 +73,7 @@ class Execution {
   bool can_go_on(std::size_t thread);
   std::size_t choose(std::size_t options);
   void fail(const std::string& why);
-  /// Called when the running thread cannot continue before the other one has acted.
+  /// This function is called when the running thread cannot continue before the other one has acted.
   void wait();
   void switch_to(std::size_t thread);
   void finish();

@@ -1,13 +1,11 @@
-// Shared memory that behaves exactly as C++ guarantees. An atomic word is the list of all values that were
-// stored to it, and a load may return any value that its thread does not know to be old. Two threads may
-// access non-atomic bytes only where one access happens before the other. Used by Execution, by one thread at
-// a time.
-//
-// Each thread has a view: for each word, the oldest value that the thread may still read. A release store
-// attaches the view to its value, and an acquire load adopts that view. Fences do the same for the relaxed
-// accesses around them. Sequential consistency is one more view, which such fences and accesses share. (This
-// corresponds to the "strong RC11" models; it allows a little less than C++ where a word is used with both
-// kinds of accesses.)
+// This is shared memory that behaves exactly as C++ guarantees. An atomic word is the list of all values that
+// were stored to it, and a load may return any value that its thread does not know to be old. Two threads may
+// access non-atomic bytes only where one access happens before the other. Execution uses this file, one
+// thread at a time. Each thread has a view: for each word, the oldest value that the thread may still read. A
+// release store attaches the view to its value, and an acquire load adopts that view. Fences do the same for
+// the relaxed accesses around them. Sequential consistency is one more view, which such fences and accesses
+// share. (This corresponds to the "strong RC11" models; it allows a little less than C++ where a word is used
+// with both kinds of accesses.)
 #pragma once
 
 #include <array>
@@ -37,12 +35,13 @@ class Memory {
   std::uint64_t update(std::size_t thread, void* word, std::size_t bytes, std::uint64_t keep,
                        std::uint64_t set, std::memory_order order);
   void fence(std::size_t thread, std::memory_order order);
-  /// Called when non-atomic bytes are read or written. Returns "", or a description of the error.
+  /// This function is called when non-atomic bytes are read or written. Returns "", or a description of the
+  /// error.
   std::string touch(std::size_t thread, const void* at, std::size_t bytes, bool write);
-  /// Called after a copy to this address, because the words there have new values.
+  /// This function is called after a copy to this address, because the words there have new values.
   void overwritten(std::size_t thread, const void* at, std::size_t bytes);
-  /// Makes all stores so far visible to the thread, as a real machine finally does: from now on, the thread
-  /// reads the newest value of every word. Returns false if all of them were visible already.
+  /// Makes all stores so far visible to the thread, as a real machine finally does. From now on, the thread
+  /// reads the newest value of every word. Returns false if all stores were visible already.
   bool catch_up(std::size_t thread);
 
  private:

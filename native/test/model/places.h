@@ -1,5 +1,5 @@
-// The position of an address in shared memory. Both sides of a model are in one process, which maps each
-// segment twice, so the position consists of the file and the offset. Used by Memory.
+// This is the position of an address in shared memory. Both sides of a model are in one process, which maps
+// each segment twice, so the position consists of the file and the offset. Memory uses this file.
 #pragma once
 
 #include <cstdint>

@@ -218,7 +218,7 @@ TEST_F(ShmModel, AReceiveIsFilledOnlyOnceItIsPostedAgain) {
     run.threads(
         [&] {
           ends.a.send(300);
-          ends.a.send(300);  // finds the receive that was posted again, or no receive
+          ends.a.send(300);  // the message finds the receive that was posted again, or no receive
         },
         [&] {
           Wc wc;
@@ -256,8 +256,8 @@ TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsNotAccessed) {
 /// A READ (true) or a WRITE (false) of b's memory by a is in progress while b revokes the access.
 class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool> {
  protected:
-  /// `revoke` revokes the window with that key. It returns true when the window is revoked and its memory is
-  /// no longer accessed.
+  /// `revoke` revokes the window with that key. `revoke` returns true when the window is revoked and its
+  /// memory is no longer accessed.
   static void is_left_alone(const std::function<bool(Execution&, Ends&, std::uint32_t key)>& revoke) {
     const bool read = GetParam();
     holds({.switches = 2, .old_values = 1}, [&](Execution& run) {

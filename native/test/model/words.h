@@ -1,6 +1,6 @@
 // The atomic words with which native/fabric/shm is built for the model: their loads and stores are steps of
-// an Execution (execution.h). Included through RDMA_RPC_SHARED_WORDS. They run on the thread that the
-// Execution has scheduled.
+// an Execution (execution.h). RDMA_RPC_SHARED_WORDS names this file for inclusion. The functions run on the
+// thread that the Execution has scheduled.
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ class SharedWord {
   T exchange(T value, std::memory_order order) {
     return static_cast<T>(model::update(&value_, sizeof value_, 0, value, order));
   }
-  /// Called only while connecting, which is not modelled.
+  /// This function is called only while connecting, which is not modelled.
   bool compare_exchange_strong(T& expected, T desired) {
     const T found = load();
     if (found == expected) {

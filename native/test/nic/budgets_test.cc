@@ -1,4 +1,4 @@
-// Resources that all queue pairs of a device share, and the errors when they are used up.
+// Tests resources that all queue pairs of a device share, and the errors when they are used up.
 #include <deque>
 
 #include "nic/open.h"

@@ -37,7 +37,7 @@ class ManyConnectionsThatEnd : public testing::Test {
     servers_.push_back(std::move(server));
   }
 
-  /// Binds the window. With `waits`, waits for the completion; otherwise the bind is unsignaled.
+  /// Binds the window. If `waits` is true, waits for the completion. Otherwise the bind is unsignaled.
   void bind(fabric::QueuePair& qp, fabric::MemoryWindow& window, bool waits = false) {
     fabric::SendWr wr;
     wr.signaled = waits;

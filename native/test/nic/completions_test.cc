@@ -1,4 +1,4 @@
-// Completion queues that break, and the device's own error codes.
+// Tests completion queues that break, and the device's own error codes.
 #include <algorithm>
 
 #include "nic/open.h"

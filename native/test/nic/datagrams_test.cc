@@ -1,5 +1,6 @@
-// UC, UD and multicast on a NIC. What its driver refuses is refused with its reason, a group is also joined
-// on the network, and queue pairs and groups end in the right order.
+// Tests UC, UD and multicast on a NIC. The tests check that a request that the driver refuses fails with the
+// driver's reason, that a group is also joined on the network, and that queue pairs and groups end in the
+// right order.
 #include <arpa/inet.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Queue pairs that the device ends by itself, and the event by which their owner notices.
+// Tests queue pairs that the device ends by itself, and the event by which their owner notices.
 #include "fabric/receive_queue.h"
 #include "nic/open.h"
 

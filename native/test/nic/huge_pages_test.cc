@@ -1,5 +1,5 @@
-// Huge pages that exist but that this process may not use, as in a Kubernetes pod whose control group limits
-// them. Also machines whose default huge page has 1 GiB.
+// Tests huge pages that exist but that this process may not use, as in a Kubernetes pod whose control group
+// limits them. Other tests are about machines whose default huge page has 1 GiB.
 #include "nic/device/huge_pages.h"
 
 #include <cstring>

@@ -1,5 +1,6 @@
-// What a connection over the sideband sets on InfiniBand, where rdma_cm would ask the subnet manager. A port
-// with several LIDs (LMC) is reached by its first LID, and the service level is that of the option.
+// Tests the attributes that a connection over the sideband sets on InfiniBand, where rdma_cm would ask the
+// subnet manager. A port with several LIDs (LMC) is reached by its first LID, and the service level is that
+// of the option.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// The fabric suite on two NICs that rdma_cm connects, and peers that it does not reach.
+// Runs the fabric suite on two NICs that rdma_cm connects. Other tests are about peers that rdma_cm does not
+// reach.
 #include "fabric/suite/fabric_suite.h"
 #include "fabric/verbs_loader.h"
 #include "nic/device/host.h"

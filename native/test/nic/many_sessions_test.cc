@@ -1,5 +1,5 @@
-// 300 sessions that end at once, as when a host dies or a server is stopped. A command takes a NIC some 100
-// us on the thread of the event loop, and the loop must not stop for more than 50 ms.
+// Tests 300 sessions that end at once, as when a host dies or a server is stopped. A command takes a NIC some
+// 100 us on the thread of the event loop, and the loop must not stop for more than 50 ms.
 #include <algorithm>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// Helpers of the tests in this folder: they open NICs and connect queue pairs. On the test's thread.
+// These are helpers of the tests in this folder: they open NICs and connect queue pairs. This code runs on
+// the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>

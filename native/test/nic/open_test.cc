@@ -1,5 +1,5 @@
-// The choice of the device by a list or a pattern, with devices that cannot be used. Features are tested only
-// on the chosen device.
+// Tests the choice of the device by a list or a pattern, with devices that cannot be used. Features are
+// tested only on the chosen device.
 #include "nic/open.h"
 #include "nic/device/host.h"
 

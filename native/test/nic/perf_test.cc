@@ -1,5 +1,5 @@
-// The loops of `rdma-rpc perf` on NICs that differ: each operation carries every byte, with polling and with
-// events. Both sides are in this process, each on its own thread.
+// Tests the loops of `rdma-rpc perf` on NICs that differ: each operation carries every byte, with polling and
+// with events. Both sides are in this process, each on its own thread.
 #include "perf/pair.h"
 
 #include <future>

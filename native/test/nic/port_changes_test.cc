@@ -1,6 +1,6 @@
 // Addresses and MTUs change while a server runs, for example because of DHCP, `netplan apply` or a new subnet
-// manager. A queue pair is connected with the values of that time, and not with those from when the device
-// was opened.
+// manager. A queue pair is connected with the current values, and not with the values from the time when the
+// device was opened.
 #include <set>
 
 #include "nic/open.h"

@@ -1,4 +1,5 @@
-# The NICs of our own making as a library for LD_PRELOAD (preload/preload.cc). Built only when test/nic asks for it.
+# Builds the simulated NICs as a library for LD_PRELOAD (preload/preload.cc). The library is built only when
+# test/nic asks for it.
 set(nic ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB nic_device_sources CONFIGURE_DEPENDS ${nic}/device/*.cc)
 list(FILTER nic_device_sources EXCLUDE REGEX "/huge_pages.cc$") # it replaces mmap(), which is not for a whole Node

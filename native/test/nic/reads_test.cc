@@ -1,5 +1,5 @@
-// READs with several gather entries, of which some devices support only one (max_sge_rd), and events that
-// come twice.
+// Tests READs with several gather entries, of which some devices support only one (max_sge_rd), and events
+// that come twice.
 #include <poll.h>
 
 #include "nic/open.h"

@@ -22,8 +22,8 @@ TEST(NicWithoutReliableConnections, IsRefusedByName) {
   EXPECT_NE(why_apple.find("rdma_en2 has no reliable connections (RC)"), std::string::npos) << why_apple;
 }
 
-/// The library of MANA accepts the flag of inline data and ignores it, so the device opens and carries no
-/// session.
+/// The library of MANA accepts the flag of inline data and ignores it. The device can therefore be opened,
+/// but carries no session.
 TEST(NicWithoutInlineData, CarriesNoSession) {
   Machine machine;
   const auto device = open(machine.add(profile_named("mana")));

@@ -1,4 +1,4 @@
-// Registration of memory: the order in which a device may write to it, and registrations that fail.
+// Tests the registration of memory: the order in which a device may write to it, and registrations that fail.
 #include "nic/open.h"
 
 namespace rdma_rpc::nic {

@@ -1,5 +1,5 @@
-// The session suite on the NICs that differ most: with windows, without windows, and with few READs for the
-// whole device. The last one is left out with sanitizers, because it only changes numbers. The other NICs
+// Runs the session suite on the NICs that differ most: with windows, without windows, and with few READs for
+// the whole device. The last one is left out with sanitizers, because it only changes numbers. The other NICs
 // carry a call of each kind. Peers notice the end of a queue pair, as with rdma_cm. Without rdma_cm, the end
 // of the sideband connection would tell them.
 #include "nic/device/profiles.h"

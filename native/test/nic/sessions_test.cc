@@ -1,4 +1,4 @@
-// The resources that sessions request from a NIC: queues of the size that they use, and not more.
+// Tests the resources that sessions request from a NIC: queues of the size that they use, and not more.
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -48,8 +48,8 @@ std::map<ibv_wr_opcode, std::uint32_t> requests_of_a_large_call(Exposure exposur
 
 using Requests = std::map<ibv_wr_opcode, std::uint32_t>;
 
-/// On a NIC without windows, staging costs copies but no additional requests. It saves the requests that bind
-/// and invalidate windows.
+/// On a NIC without windows, staging costs copies but no additional requests. Staging saves the requests that
+/// bind and invalidate windows.
 TEST(LargeCallOnANic, TakesTheseRequests) {
   EXPECT_EQ(requests_of_a_large_call(Exposure::automatic), (Requests{{IBV_WR_RDMA_WRITE, 8},
                                                                      {IBV_WR_SEND, 1},

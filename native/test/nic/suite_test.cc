@@ -1,6 +1,6 @@
-// The fabric suite on each simulated NIC. It shows that native/fabric/verbs works with the capabilities and
-// the behaviour of each NIC, on a machine without a device. On the first NIC, it also shows that the
-// simulation itself behaves as a reliable connection must.
+// Runs the fabric suite on each simulated NIC. The suite shows that native/fabric/verbs works with the
+// capabilities and the behaviour of each NIC, on a machine without a device. On the first NIC, it also shows
+// that the simulation itself behaves as a reliable connection must.
 #include "fabric/suite/fabric_suite.h"
 
 #include "fabric/verbs_loader.h"

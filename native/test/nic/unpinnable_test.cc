@@ -1,5 +1,5 @@
-// Memory of an application that a device cannot use: a read-only mapping, or a mapping of a file. Messages in
-// such memory are copied, and registrations of other buffers must stay in place.
+// Tests memory of an application that a device cannot use: a read-only mapping, or a mapping of a file.
+// Messages in such memory are copied, and registrations of other buffers must stay in place.
 #include <array>
 
 #include "memory/mr_cache.h"

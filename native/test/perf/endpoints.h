@@ -1,5 +1,5 @@
-// Endpoints that wrap an endpoint on a fabric, and add faults or behaviour that the loops of perf must
-// handle. Used by pair_test.cc.
+// These are endpoints that wrap an endpoint on a fabric, and add faults or behaviour that the loops of perf
+// must handle. pair_test.cc uses this file.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace rdma_rpc::perf {
 class Damaged final : public Endpoint {
  public:
   explicit Damaged(std::unique_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
-  /// Plans the damage of the byte at offset `at` of the memory. It happens when `after` receives (or requests
-  /// of this side) have completed.
+  /// Plans the damage of the byte at offset `at` of the memory. The damage happens when `after` receives (or
+  /// requests of this side) have completed.
   void plan(std::uint64_t at, bool receives, std::uint64_t after) {
     at_ = at, receives_ = receives, after_ = after, seen_ = 0;
   }

@@ -1,6 +1,6 @@
-// The endpoint of `rdma-rpc perf` with features that some fabrics lack: shared receives, UC, UD, multicast
-// and atomics. The tests use the simulated fabric, which has all of them. They also check that a feature
-// which a fabric lacks is refused with its reason.
+// Tests the endpoint of `rdma-rpc perf` with features that some fabrics lack: shared receives, UC, UD,
+// multicast and atomics. The tests use the simulated fabric, which has all of them. The tests also check that
+// a feature which a fabric lacks is refused with its reason.
 #include "perf/fabric_endpoint.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The loops of `rdma-rpc perf`: they carry the requested messages on each fabric, and detect a single wrong
-// byte. On shm and tcp, each side runs on its own thread.
+// Tests the loops of `rdma-rpc perf`: they carry the requested messages on each fabric, and detect a single
+// wrong byte. On shm and tcp, each side runs on its own thread.
 #include "perf/pair.h"
 
 #include <gtest/gtest.h>
@@ -126,8 +126,8 @@ TEST_P(Loops, CarryEveryMessageWholeInBothMeasures) {
         EXPECT_EQ(client.messages, kMessages);
         EXPECT_EQ(client.corrupt + server.corrupt, 0u) << client.first_corrupt << server.first_corrupt;
         EXPECT_EQ(client.latency_ns.size(), latency ? kMessages : 0U);
-        // If the peer answers, latencies are halves of round trips. They are measured by a different clock
-        // than the whole step.
+        // If the peer answers, latencies are halves of round trips. Latencies are measured by a different
+        // clock than the whole step.
         const std::uint64_t halves = verb == Verb::read ? 1 : 2;
         const auto sum =
             std::accumulate(client.latency_ns.begin(), client.latency_ns.end(), std::uint64_t{0});

@@ -1,6 +1,6 @@
-// Aligned messages (WIRE 2.4). Each gather entry begins at a multiple of 64 bytes at the receiver. This holds
-// in every mode, in requests and responses, and whether the entry is sent in place or copied. Other tests use
-// reply buffers that are the only memory allowed for a response.
+// Tests aligned messages (WIRE 2.4). Each gather entry begins at a multiple of 64 bytes at the receiver. This
+// holds in every mode, in requests and responses, and whether the entry is sent in place or copied. Other
+// tests use reply buffers that are the only memory allowed for a response.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

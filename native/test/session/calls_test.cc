@@ -1,5 +1,5 @@
-// Successful calls: every size, every way in which a payload is transferred, every kind of reply buffer, in
-// both modes of the simulated fabric.
+// Tests successful calls: every size, every way in which a payload is transferred, every kind of reply
+// buffer, in both modes of the simulated fabric.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

@@ -1,5 +1,5 @@
-// Connections that are established at once, after connect() has returned, or never. Calls may be submitted
-// earlier, and no frame is sent too early.
+// Tests connections that are established at once, after connect() has returned, or never. Calls may be
+// submitted earlier, and no frame is sent too early.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -142,8 +142,8 @@ TEST(Connecting, OfTwoHundredSessionsAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// On iWARP the passive side must not send first. This also applies to the credits for receives that it has
-/// posted.
+/// On iWARP the passive side must not send first. The rule also applies to the credits for receives that the
+/// passive side has posted.
 TEST(Connecting, TheServerSendsNothingFirstWhereItMustNot) {
   PairOptions options;
   options.sim.capabilities.active_side_sends_first = true;
@@ -159,7 +159,7 @@ TEST(Connecting, TheServerSendsNothingFirstWhereItMustNot) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The server is the active side here. Its client must not send the first request before the server has sent
+/// The server is the active side here. The client must not send the first request before the server has sent
 /// a frame.
 TEST(Connecting, AnActiveServerSendsFirstWhereItMust) {
   for (const bool connects_late : {false, true}) {

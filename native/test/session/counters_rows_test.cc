@@ -1,5 +1,5 @@
-// Rows of the counters page. As long as there are at most as many open sessions as rows, each open session
-// has a row, however many sessions existed before and however they ended.
+// Tests rows of the counters page. As long as there are at most as many open sessions as rows, each open
+// session has a row, however many sessions existed before and however they ended.
 #include <gtest/gtest.h>
 
 #include <algorithm>

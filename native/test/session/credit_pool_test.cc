@@ -1,5 +1,5 @@
-// The arithmetic of shared receives against a model. Whatever the sessions take and return, the grants never
-// exceed the receives, and each session can have its guaranteed credits.
+// Tests the arithmetic of shared receives against a model. Whatever the sessions take and return, the grants
+// never exceed the receives, and each session can have its guaranteed credits.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,5 +1,5 @@
-// Send queues that accept only the first work requests of a post, or none. The refused ones are moved up and
-// posted again, and work requests that are prepared later must not overwrite them.
+// Tests send queues that accept only the first work requests of a post, or none. The refused ones are moved
+// up and posted again, and work requests that are prepared later must not overwrite them.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -100,8 +100,8 @@ TEST_P(CutPosts, LoseChangeAndDoubleNothing) {
 INSTANTIATE_TEST_SUITE_P(, CutPosts, testing::Range<std::size_t>(1, kPostBatch + 1));
 
 /// The server has no turn. When a post is accepted again, CANCELs of other calls find room before the CANCEL
-/// that has waited for room. They must leave the waiting CANCEL its credit. Otherwise the waiting CANCEL
-/// would use the credit of another call.
+/// that has waited for room. The other CANCELs must leave the waiting CANCEL its credit. Otherwise the
+/// waiting CANCEL would use the credit of another call.
 TEST(BlockedPosts, LeaveACancelThatWaitsForRoomItsReservedCredit) {
   RDMA_RPC_NEEDS_WINDOWS();  // with staging memory nothing is lent
   PairOptions options = immediate();

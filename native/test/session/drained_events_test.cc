@@ -1,5 +1,5 @@
-// Events that are polled after JS has run, while bulk data waits: at most as many as the next batch can hold.
-// JS gets events in their order of arrival. With more events, a peer that has sent many frames would be
+// Tests events that are polled after JS has run, while bulk data waits: at most as many as the next batch can
+// hold. JS gets events in their order of arrival. With more events, a peer that has sent many frames would be
 // served first.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Protection modes: the mode that a session uses, the data that each mode moves, and that calls behave alike
-// in all modes. hostile/server_test.cc tests what a hostile peer can reach.
+// Tests protection modes: the mode that a session uses, the data that each mode moves, and that calls behave
+// alike in all modes. hostile/server_test.cc tests what a hostile peer can reach.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

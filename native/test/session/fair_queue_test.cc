@@ -1,4 +1,4 @@
-// Deficit round robin alone, without sessions: shares, waiting, and members that leave at any moment.
+// Tests deficit round robin alone, without sessions: shares, waiting, and members that leave at any moment.
 #include "session/fair_queue.h"
 
 #include <gtest/gtest.h>

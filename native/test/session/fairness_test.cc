@@ -1,6 +1,6 @@
-// Small calls beside large calls, and large calls beside each other. The tests check how much may be posted
-// ahead of a small frame, how much may be fetched at once, which session moves data when, and that all limits
-// are free again after any failure. They count posted work at the device instead of in the session.
+// Tests small calls beside large calls, and large calls beside each other. The tests check how much may be
+// posted ahead of a small frame, how much may be fetched at once, which session moves data when, and that all
+// limits are free again after any failure. Posted work is counted at the device, not in the session.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class Meter {
       posted.pop_front();
     }
   }
-  /// Called when the session has ended, so that its queue pair is flushed.
+  /// This function is called when the session has ended, so that its queue pair is flushed.
   void forget(std::uint32_t session) {
     for (const Work& work : posted_[session]) of_kind(work) -= work.bytes;
     posted_.erase(session);
@@ -232,7 +232,7 @@ TEST(Reads, OfPeersThatDoNotAnswerLeaveRoomForOthers) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// One of the calls is short. It ends when each of the others has moved about as many bytes.
+/// One of the calls is short. The short call ends when each of the others has moved about as many bytes.
 TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kLongs = 6;
   Hosts hosts(1);

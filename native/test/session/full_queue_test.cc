@@ -1,5 +1,5 @@
-// A completion queue that is never found empty, because the frames of one session fill every poll. A request
-// of another session waits for all older completions, but it must not wait for that session.
+// Tests a completion queue that is never found empty, because the frames of one session fill every poll. A
+// request of another session waits for all older completions, but it must not wait for that session.
 #include <gtest/gtest.h>
 
 #include "session/sides/client_group.h"
@@ -16,7 +16,7 @@ PairOptions many_calls() {
   return options;
 }
 
-/// One client always has as many small calls in progress as it is allowed.
+/// One client always has as many small calls in progress as its limit allows.
 struct Flood : ClientGroup {
   explicit Flood(const PairOptions& options = many_calls()) : ClientGroup(2, options) { pour(); }
   void pour() {

@@ -1,5 +1,5 @@
-// Idle sessions: a turn visits only active sessions. The tests use the simulated fabric, and count visits
-// instead of measuring time.
+// Tests idle sessions: a turn visits only active sessions. The tests use the simulated fabric, and count
+// visits instead of measuring time.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

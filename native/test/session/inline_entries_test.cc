@@ -1,5 +1,5 @@
-// Short gather entries of a large request that are inline in its frame (WIRE 2.1). They arrive at their
-// offsets, need no window and no READ, and wait together with their request.
+// Tests short gather entries of a large request that are inline in its frame (WIRE 2.1). Such entries arrive
+// at their offsets, need no window and no READ, and wait together with their request.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"

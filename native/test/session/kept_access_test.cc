@@ -1,5 +1,5 @@
-// A fabric whose peers can still write to receives after a frame has arrived: the session reads frames from a
-// copy.
+// On some fabrics, peers can still write to receives after a frame has arrived. The session then reads frames
+// from a copy.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

@@ -1,5 +1,5 @@
-// The limits of a context: arena, registrations, memory windows and sessions. Each step may be refused with a
-// reason, and all resources are released.
+// Tests the limits of a context: arena, registrations, memory windows and sessions. Each step may be refused
+// with a reason, and all resources are released.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

@@ -13,7 +13,7 @@ using boundary::Processed;
 using Violations = std::vector<std::string>;
 
 constexpr std::uint32_t kResourceExhausted = 8;
-/// This is longer than the clock advances while a pair runs until it is idle.
+/// The time is longer than the clock advances while a pair runs until it is idle.
 constexpr std::uint64_t kMargin = 30 * kMemoryCheckNs;
 
 /// Advances the clock by `ns` in steps, with a turn of both sides after each step.

@@ -1,7 +1,7 @@
-// Clients that are stopped while a server reads their request, waits for memory for the response, or writes
-// the response. The server frees the call's arena memory at the call's deadline; a call without a deadline
-// loses the memory after a limited time. The session continues, unless READs or WRITEs of the call are in
-// flight.
+// Tests clients that are stopped while a server reads their request, waits for memory for the response, or
+// writes the response. The server frees the call's arena memory at the call's deadline; a call without a
+// deadline loses the memory after a limited time. The session continues, unless READs or WRITEs of the call
+// are in flight.
 #include <gtest/gtest.h>
 
 #include "session/sides/client_group.h"

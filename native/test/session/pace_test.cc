@@ -1,5 +1,5 @@
-// Pace: a peer that moves the required bytes in each period is in time. A peer that moves fewer bytes is late
-// until it has moved enough in one period.
+// Tests Pace. A peer that moves the required bytes in each period is in time. A peer that moves fewer bytes
+// is late until it has moved enough in one period.
 #include "session/pace.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::uint64_t kPeriodNs = 1000;
 
-/// One check: the time, the number of bytes that have moved by then, and the number of bytes that are due
-/// from then on.
+/// One check, with its time, the number of bytes that have moved by then, and the number of bytes that are
+/// due from then on.
 struct Look {
   std::uint64_t now_ns, moved, due;
   bool in_time;

@@ -1,4 +1,5 @@
-// Predictions of the size of a method's next response from its last responses. The tests use no sessions.
+// Tests how the size of a method's next response is predicted from its last responses. The tests use no
+// sessions.
 #include "session/predictor.h"
 
 #include <gtest/gtest.h>

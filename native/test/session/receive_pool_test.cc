@@ -1,4 +1,4 @@
-// The memory of the receives of many sessions. On the simulated fabric.
+// Tests the memory of the receives of many sessions. The tests use the simulated fabric.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Peers that are stopped while other calls wait for arena memory. Those calls get memory within seconds, from
-// the peer that has been stopped for longest. Every session keeps its memory while there is enough for all
-// calls.
+// Tests peers that are stopped while other calls wait for arena memory. Those calls get memory within
+// seconds, from the peer that has been stopped for longest. Every session keeps its memory while there is
+// enough for all calls.
 #include <gtest/gtest.h>
 
 #include "session/server/unread_streams.h"

@@ -1,5 +1,5 @@
-// A device that refuses shared receives for a while. Refused receives are posted again later, and until then
-// no credits are granted for them.
+// Tests a device that refuses shared receives for a while. Refused receives are posted again later, and until
+// then no credits are granted for them.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,6 @@
-// Sealed frames and bulk messages under attack: every change, truncation, repetition or move is detected. The
-// attacks are seeded. RDMA_RPC_SEAL_TRIES sets the number of attacks on frames (a million takes seconds).
+// Tests sealed frames and bulk messages under attack: every change, truncation, repetition or move is
+// detected. The attacks are seeded. RDMA_RPC_SEAL_TRIES sets the number of attacks on frames (a million takes
+// seconds).
 #include "session/link/sealing.h"
 
 #include <gtest/gtest.h>
@@ -133,8 +134,8 @@ int first_short_frame_opened(seal::Cipher cipher) {
 /// gigabytes, and crash.
 TEST_P(Sealed, FramesShorterThanATagAreRefusedAndTakeNoNumber) {
   RDMA_RPC_NEEDS_LIBCRYPTO();
-  // One child process tries all lengths, because with sanitizers each fork takes seconds. Its exit code is
-  // the first length that was not refused.
+  // One child process tries all lengths, because with sanitizers each fork takes seconds. The exit code of
+  // the process is the first length that was not refused.
   EXPECT_EXIT(std::exit(first_short_frame_opened(GetParam())), testing::ExitedWithCode(seal::kTagBytes), "");
   if (testing::Test::HasFailure()) return;
   for (std::uint32_t bytes = 0; bytes < seal::kTagBytes; ++bytes) {

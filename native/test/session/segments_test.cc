@@ -1,6 +1,6 @@
-// Messages in segments (WIRE 2.5). Their lengths are around multiples of a segment's length. They are sent in
-// both directions, with too few credits and too little memory, cancelled at any step, and sealed. The sides
-// of the pair check all bytes and resources.
+// Tests messages in segments (WIRE 2.5). The lengths of the messages are around multiples of a segment's
+// length. The messages are sent in both directions, with too few credits and too little memory, cancelled at
+// any step, and sealed. The sides of the pair check all bytes and resources.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"

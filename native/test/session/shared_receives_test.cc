@@ -1,6 +1,6 @@
-// Sessions that share their receives: how many they use together, which session gets more and which gets
-// fewer, and that no receive is lost. After each turn, every side checks that grants do not exceed the posted
-// receives (Context::overdrawn()).
+// Tests sessions that share their receives: how many they use together, which session gets more and which
+// gets fewer, and that no receive is lost. After each turn, every side checks that grants do not exceed the
+// posted receives (Context::overdrawn()).
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"

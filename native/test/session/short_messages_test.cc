@@ -1,5 +1,5 @@
-// Short messages, which JS reads in a few buffers that all sessions of the context share. A session that
-// keeps buffers for long, or ends while it has some, leaves enough to the others.
+// Tests short messages, which JS reads in a few buffers that all sessions of the context share. A session
+// that keeps buffers for long, or ends while it has some, leaves enough to the others.
 #include "session/short_messages.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Frames of large messages whose metadata fills a slot. Nothing may be written beyond the slot.
+// Tests frames of large messages whose metadata fills a slot. Nothing may be written beyond the slot.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Clients that are stopped in the middle of a large request. Their READs delay other sessions only for some
-// seconds, and in the end the stopped clients lose their sessions.
+// Tests clients that are stopped in the middle of a large request. The READs of such clients delay other
+// sessions only for some seconds, and in the end the stopped clients lose their sessions.
 #include <gtest/gtest.h>
 
 #include "session/sides/client_group.h"

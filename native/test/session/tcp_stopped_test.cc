@@ -1,6 +1,6 @@
-// A tcp server whose process is stopped. It acknowledges nothing, because on tcp its CPU must do that. Calls
-// that are cancelled in this time still end soon after their deadline, whatever memory they have lent. When
-// the server continues, the session continues, too.
+// Tests a tcp server whose process is stopped. The server acknowledges nothing, because on tcp the server's
+// CPU sends the acknowledgements. Calls that are cancelled in this time still end soon after their deadline,
+// whatever memory they have lent. When the server continues, the session continues, too.
 #include <gtest/gtest.h>
 
 #include "fabric/tcp/tcp.h"
@@ -68,9 +68,9 @@ TEST_F(TcpStopped, CallersThatHaveLentTheirRequestLearnOfTheirDeadlineAtOnce) {
   EXPECT_EQ(pair.finish(), Violations{});
 }
 
-/// The server may write a response to this memory. It is stopped before it has begun, or in the middle of a
-/// WRITE. Bytes that the server sends when it continues must not be written. The ledger watches the memory
-/// that the application has got back.
+/// The server may write a response to this memory. The server is stopped before it has begun, or in the
+/// middle of a WRITE. Bytes that the server sends when it continues must not be written. The ledger watches
+/// the memory that the application has got back.
 TEST_F(TcpStopped, MemoryForAnswersIsFreeAtTheDeadline) {
   const Link link = pair.connect();
   constexpr std::size_t kBytes = 4 << 20;

@@ -1,4 +1,4 @@
-// The session suite on two devices of the tcp fabric, over loopback. See suite/device_suite.h.
+// Runs the session suite on two devices of the tcp fabric, over loopback. See suite/device_suite.h.
 #include "fabric/tcp/tcp.h"
 #include "session/suite/device_suite.h"
 

@@ -40,7 +40,7 @@ struct Golden {
   }
 };
 
-/// The lines of test/golden/frames.txt. The first comment of that file describes their format.
+/// Returns the lines of test/golden/frames.txt. The first comment of that file describes their format.
 const std::vector<Golden>& golden() {
   static const std::vector<Golden> all = [] {
     std::vector<Golden> read;

@@ -1,5 +1,5 @@
-// Entries of methods in the counters page: which methods get an entry, which part of a name is kept, and in
-// which bucket a latency is counted.
+// Tests entries of methods in the counters page: which methods get an entry, which part of a name is kept,
+// and in which bucket a latency is counted.
 #include "telemetry/latencies.h"
 
 #include <gtest/gtest.h>

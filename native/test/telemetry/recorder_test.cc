@@ -1,5 +1,5 @@
-// The flight recorder: a session's entries in a ring are in order, even when the ring has wrapped or sessions
-// share it. The reason of a session's end is kept.
+// Tests the flight recorder: a session's entries in a ring are in order, even when the ring has wrapped or
+// sessions share it. The reason of a session's end is kept.
 #include "telemetry/recorder.h"
 
 #include <gtest/gtest.h>

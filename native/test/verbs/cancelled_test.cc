@@ -44,7 +44,7 @@ class ServerOfACancelledCall : public VerbsFaults, public testing::WithParamInte
     drive_to_rest({&client_});
   }
   /// The client does nothing in the meantime, because its calls would time out on a slow machine. Over tcp,
-  /// the client itself serves READs and must run. Its clock is stopped instead.
+  /// the client itself serves READs and must run. The clock of the client is stopped instead.
   void let_it_hear_of_the_cancel() {
     server_.resume();
     const std::uint64_t now_ns = real_now_ns();

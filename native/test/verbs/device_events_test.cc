@@ -1,6 +1,6 @@
-// The events that a device reports by itself: its removal, and the peer's disconnect. Sessions notice the
-// events whether their process sleeps or polls. They end with the reason of the event, and a new session
-// works.
+// Tests the events that a device reports by itself: its removal, and the peer's disconnect. Sessions notice
+// the events whether their process sleeps or polls. The sessions end with the reason of the event, and a new
+// session works.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"
@@ -38,7 +38,7 @@ class Removal {
 
 TEST_F(DeviceEvents, ARemovedDeviceEndsItsSessionsAndAddedAgainItWorks) {
   {
-    std::unique_ptr<Removal> removal;  // it ends when all of this is closed
+    std::unique_ptr<Removal> removal;  // the removal ends when all of these objects are closed
     Ends ends;
     const Link link = ends.connect();
     std::vector<std::uint64_t> under_way;

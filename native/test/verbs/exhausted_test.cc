@@ -1,6 +1,6 @@
-// Exhausted resources of a device or of the system: each resource is refused in turn, and locked memory is
-// limited as by `ulimit -l`. The error must name the resource, nothing may be left open, and the next attempt
-// must work.
+// Tests exhausted resources of a device or of the system: each resource is refused in turn, and locked memory
+// is limited as by `ulimit -l`. The error must name the resource, nothing may be left open, and the next
+// attempt must work.
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
@@ -51,7 +51,8 @@ bool live(std::uint64_t nth, bool at_client) {
     const fabric::DeviceCounters left = (at_client ? client : server)->counters();
     EXPECT_EQ(left.queue_pairs + left.memory_regions + left.memory_windows + left.memory_bytes, 0u);
   }
-  // The resources that calls request: the calls are refused, wait, or proceed without; they never hang.
+  // Refuses the resources that calls request. The calls are refused, wait, or proceed without the resource.
+  // The calls never hang.
   refuse.armed = false;
   Ends ends(client, server);
   const Link link = ends.connect();
@@ -75,7 +76,7 @@ TEST_F(Exhausted, TheNthResourceOfTheServer) {
 }
 
 /// Drops this process's right to lock any amount of memory. The kernel refuses devices that were opened with
-/// other rights, so it is dropped before the device is opened.
+/// other rights, so the right is dropped before the device is opened.
 class NoLockRight {
  public:
   NoLockRight() { set(false); }
@@ -131,7 +132,7 @@ TEST_F(Exhausted, LockedMemoryForASession) {
   const auto context = Context::open(device, small_context(), &error);
   ASSERT_NE(context, nullptr) << error;
   {
-    // more than the context has locked, and less than this session needs in addition
+    // This limit is more than the context has locked, and less than this session needs in addition.
     const LockLimit limit(96 << 10);
     EXPECT_LT(context->create_session({true, 256, 1 << 20, 1 << 20}, &error), 0);
   }

@@ -1,5 +1,5 @@
-// Connections by IPv6 addresses, global and link-local. The device that has the address is found, and calls
-// cross the wire and return complete. Uses the guest's addresses (test/rdma-vm).
+// Tests connections by IPv6 addresses, global and link-local. The device that has the address is found, and
+// calls cross the wire and return complete. The tests use the guest's addresses (test/rdma-vm).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -43,7 +43,7 @@ class Ipv6 : public VerbsFaults, public testing::WithParamInterface<Addresses> {
     return device;
   }
 
-  /// The packets that the server's end of the wire has counted.
+  /// Returns the number of packets that the server's end of the wire has counted.
   static std::uint64_t received(const char* what) {
     return std::strtoull(shell(std::string("cat /sys/class/net/v1/statistics/") + what).c_str(), nullptr, 10);
   }

@@ -1,6 +1,7 @@
 // A misbehaving peer misuses keys: outside the range that was granted, in the wrong direction, too late, or
-// on another queue pair. It also uses keys that were never granted. The device refuses, no byte is read or
-// written, only that peer's session ends, and another session continues with a call that was in progress.
+// on another queue pair. The peer also uses keys that were never granted. The device refuses such a request,
+// and no byte is read or written. Only that peer's session ends. Another session continues with a call that
+// was in progress.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -24,7 +24,7 @@ std::string case_name(const testing::TestParamInfo<Case>& info) { return info.pa
 
 constexpr std::size_t kBytes = 1 << 20;  // takes milliseconds
 
-/// Two windows for the request and one for the response.
+/// Returns a call with two windows for the request and one for the response.
 CallSpec bulk_both_ways(bool later) {
   return {.request_bytes = kBytes,
           .request_gather_entries = 2,
@@ -54,7 +54,7 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
   void wait(const std::function<bool()>& done, const char* what) { drive({&client_}, done, what); }
   bool ended() { return ledger_.at(bulk_).ended() && ledger_.at(small_).ended(); }
 
-  /// The codes of the two calls, if they were not answered before.
+  /// The status codes of the two calls, if they were not answered before.
   void expect_ended(Reason reason) {
     for (const std::uint64_t id : {bulk_, small_}) {
       const CallRecord& call = ledger_.at(id);
@@ -94,7 +94,7 @@ class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
 
 TEST_P(ServerEnds, Killed) {
   halt(SIGKILL);
-  // As the runtime does when the sideband connection ends.
+  // The runtime does the same when the sideband connection ends.
   if (Session* session = client_.context->find(session_)) session->close("the sideband connection ended");
   wait([&] { return ended(); }, "the end of both calls");
   expect_ended(Reason::session_lost);

@@ -1,6 +1,7 @@
-// Memory of a call that its caller has cancelled. A server that was busy does its work later. Its late READs
-// and WRITEs must harm neither the session nor a byte of that memory. The ledger fills the memory with a
-// pattern when the caller is notified, and checks it when the server has certainly finished.
+// Tests memory of a call that its caller has cancelled. A server that was busy does its work later. The late
+// READs and WRITEs of the server must harm neither the session nor a byte of that memory. The ledger fills
+// the memory with a pattern when the caller is notified, and checks it when the server has certainly
+// finished.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"

@@ -1,5 +1,5 @@
-// The link of a port goes down, as when a cable is pulled or a switch restarts, and comes up again. Its
-// sessions end by themselves, are closed, or survive it; new sessions work afterwards.
+// The link of a port goes down, as when a cable is pulled or a switch restarts, and comes up again. The
+// sessions on the port end by themselves, are closed, or survive. New sessions work afterwards.
 #include <gtest/gtest.h>
 
 #include "verbs/devices/census.h"

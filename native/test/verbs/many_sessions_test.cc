@@ -1,5 +1,5 @@
 // A server has 200 sessions from two processes. One of the processes is killed while all sessions are busy.
-// Its hundred sessions end, and the others are not affected.
+// The hundred sessions of that process end, and the others are not affected.
 #include <gtest/gtest.h>
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-// Many sessions of two contexts use shared receives of a device. They make small calls on all sessions, with
-// large calls beside them. Every SEND must find a receive, and nothing may be lost when sessions end.
+// Many sessions of two contexts use shared receives of a device. The tests make small calls on all sessions,
+// with large calls beside them. Every SEND must find a receive, and nothing may be lost when sessions end.
 // RDMA_RPC_SESSIONS and RDMA_RPC_CALLS set larger numbers.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A bad wire: packets are lost, late, reordered, duplicated, or do not arrive at all. Each call must end
-// exactly once, an answer must have the right bytes, a cut wire must be noticed, and a restored wire must
+// Tests a bad wire: packets are lost, late, reordered, duplicated, or do not arrive at all. Each call must
+// end exactly once, an answer must have the right bytes, a cut wire must be noticed, and a restored wire must
 // work again.
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ struct Bad {
   const char* name;
   const char* netem;
   Exposure exposure = Exposure::automatic;
-  /// When soft-RoCE receives a duplicate of a READ whose window is gone, it answers by breaking the queue
-  /// pair. That requires a packet that overtakes others.
+  /// When soft-RoCE receives a duplicate of a READ whose window is gone, soft-RoCE answers by breaking the
+  /// queue pair. Such a duplicate requires a packet that overtakes others.
   bool may_break = false;
 };
 void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
@@ -28,9 +28,9 @@ void PrintTo(const Bad& bad, std::ostream* out) { *out << bad.name; }
 #define NEEDS_THE_WIRE() \
   if (const std::string why = why_no_wire(); !why.empty()) GTEST_SKIP() << "not run: " << why
 
-/// Keeps every call slot busy until `total` calls have been made, then waits for the last one. The limit is
-/// for each call, not for all of them together. When TCP carries the requests, each repeated loss of a packet
-/// takes twice as long as the previous loss.
+/// Keeps every call slot busy until `total` calls have been made, then waits for the last one. Each call has
+/// this limit of its own. When TCP carries the requests, each repeated loss of a packet takes twice as long
+/// as the previous loss.
 void make_calls(Ends& ends, const Link& link, std::size_t total,
                 const std::vector<CallSpec>& specs = mixed_calls()) {
   const std::size_t before = ends.ledger.size();
@@ -85,8 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 class LargeAnswers : public VerbsFaults, public testing::WithParamInterface<Bad> {};
 
-/// With several hundred packets in flight at once. Soft-RoCE refused packets that it had sent itself when it
-/// had to retransmit parts of long WRITEs.
+/// This test has several hundred packets in flight at once. Soft-RoCE refused packets that it had sent itself
+/// when it had to retransmit parts of long WRITEs.
 TEST_P(LargeAnswers, ArriveOverABadWire) {
   NEEDS_THE_WIRE();
   Ends ends(open_device(kClientEnd, kRetries), open_device(kServerEnd, kRetries), GetParam().exposure);
@@ -159,7 +159,7 @@ TEST_F(CutWire, ANewConnectionFailsWithinItsLimit) {
     const std::uint32_t b = ends.server.open({false, 4, 1 << 20, 1 << 20});
     EXPECT_EQ(ends.server.session(b).connect(ends.client.session(a).local_address()), "");
     EXPECT_EQ(ends.client.session(a).connect(ends.server.session(b).local_address()), "");
-    // Addresses that are exchanged by hand connect without a packet, so it is the first call that fails.
+    // Addresses that are exchanged by hand connect without a packet. Therefore the first call fails.
     const std::uint64_t id = ends.client.start(a, {});
     ends.until([&] { return ends.client.is_down(a); }, "the end of the attempt");
     EXPECT_TRUE(ends.call(id).ended());

@@ -1,4 +1,7 @@
-/** `rdma-rpc bench` as a user runs it, with servers in this process: its output, its files and its errors. */
+/**
+ * Runs `rdma-rpc bench` as a user does, with servers in this process, and tests its output, its files and its
+ * errors.
+ */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer as createNetServer } from 'node:net';
 import { tmpdir } from 'node:os';

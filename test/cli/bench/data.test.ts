@@ -1,6 +1,6 @@
 /**
- * The requests of `rdma-rpc bench`: constant JSON, and templates that produce a different request for each
- * call.
+ * Tests the requests of `rdma-rpc bench`: constant JSON, and templates that produce a different request for
+ * each call.
  */
 import { describe, expect, test } from 'vitest';
 import { requestsOf } from '../../../cli/bench/data.ts';

@@ -1,4 +1,4 @@
-/** `rdma-rpc bench --grpc` with a grpc-js server with TLS that requires a client certificate. */
+/** Tests `rdma-rpc bench --grpc` with a grpc-js server with TLS that requires a client certificate. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createListener, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * The load generator of `rdma-rpc bench`, on a clock that a test controls: the time at which each call
+ * Tests the load generator of `rdma-rpc bench`, on a clock that a test controls: the time at which each call
  * begins, and the record of each call.
  */
 import { describe, expect, test } from 'vitest';

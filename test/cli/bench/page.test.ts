@@ -1,6 +1,6 @@
 /**
- * The report of `rdma-rpc bench` in a real browser: Debian's Chromium, where it is installed. The report's
- * contents come from a load on a simulated clock.
+ * Tests the report of `rdma-rpc bench` in a real browser: Debian's Chromium, where it is installed. The
+ * report's contents come from a load on a simulated clock.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** The times at which calls of an open loop should begin. */
+/** Tests the times at which calls of an open loop should begin. */
 import { expect, test } from 'vitest';
 import { type BenchFlags, planOf } from '../../../cli/bench/flags.ts';
 import { type Rates, Schedule } from '../../../cli/bench/schedule.ts';

@@ -1,5 +1,6 @@
 /**
- * How `rdma-rpc bench` reports the fabric and the tiers of messages when the counters that it reads are gone.
+ * Tests how `rdma-rpc bench` reports the fabric and the tiers of messages when the counters that it reads are
+ * gone.
  */
 import { expect, test } from 'vitest';
 import { travelledIn } from '../../../cli/bench/result.ts';

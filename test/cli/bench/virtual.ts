@@ -1,5 +1,5 @@
 /**
- * Simulated time, which stands still until everything waits, and a server in that time that serves one call
+ * Simulates time, which stands still until everything waits, and a server in that time, which serves one call
  * after another. The tests of `rdma-rpc bench` use it.
  */
 import type { Clock } from '../../../cli/bench/clock.ts';

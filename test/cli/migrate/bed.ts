@@ -1,4 +1,7 @@
-/** A directory tree with generated code on which `rdma-rpc migrate` works, for the tests of this folder. */
+/**
+ * This is a directory tree with generated code on which `rdma-rpc migrate` works, for the tests of this
+ * folder.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Generated } from '../../../cli/migrate/generated.ts';

@@ -1,5 +1,5 @@
 /**
- * Code for connect-es and the converted code.
+ * This is code for connect-es and the converted code.
  */
 import type { Case } from './bed.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Code for grpc-js and the converted code.
+ * This is code for grpc-js and the converted code.
  */
 import type { Case } from './bed.ts';
 

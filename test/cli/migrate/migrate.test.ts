@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc migrate`: the conversion of code for grpc-js, nice-grpc and connect-es, that the result compiles,
- * and the parts that are left for a person.
+ * Tests that `rdma-rpc migrate` converts code for grpc-js, nice-grpc and connect-es, that the result
+ * compiles, and which parts are left for a person.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';

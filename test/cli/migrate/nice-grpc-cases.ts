@@ -1,5 +1,5 @@
 /**
- * Code for nice-grpc and the converted code.
+ * This is code for nice-grpc and the converted code.
  */
 import type { Case } from './bed.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Features that only some fabrics have: `rdma-rpc perf` measures them, or both sides say why they cannot.
+ * `rdma-rpc perf` measures features that only some fabrics have, or both sides say why they cannot.
  */
 import { afterEach, expect, test } from 'vitest';
 import type { Tested } from '../../../cli/perf/tested.ts';

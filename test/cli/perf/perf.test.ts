@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf` between two processes, on the fabrics that every machine has. The tests check its results,
- * its errors, and that it detects damaged data.
+ * Tests `rdma-rpc perf` between two processes, on the fabrics that every machine has. The tests check its
+ * results, its errors, and that it detects damaged data.
  */
 import { spawn } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * The measuring program of `rdma-rpc perf`: the errors when the program is missing or ends too early, and
- * that it ends when its command ends.
+ * Tests the errors of `rdma-rpc perf` when its measuring program is missing or ends too early, and that the
+ * program ends when its command ends.
  */
 import {
   chmodSync,
@@ -64,8 +64,8 @@ const lives = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 /**
- * Returns whether the program is measuring. One of its threads sleeps for each message. The number of its
- * voluntary context switches shows that the thread sleeps.
+ * Returns whether the program is measuring. One thread of the program sleeps for each message. The number of
+ * its voluntary context switches shows that the thread sleeps.
  */
 const measures = (pid: number): boolean =>
   readdirSync(`/proc/${pid}/task`).some((thread) => {

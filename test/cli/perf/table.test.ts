@@ -1,5 +1,5 @@
 /**
- * The output of `rdma-rpc perf`, which has perftest's columns, for the reports of the two sides.
+ * Tests the output of `rdma-rpc perf`, which has perftest's columns, for the reports of the two sides.
  */
 import { describe, expect, test } from 'vitest';
 import { isLatency, type Plan, type TestName } from '../../../cli/perf/plan.ts';

@@ -1,4 +1,6 @@
-/** The parts of `rdma-rpc ping` that need no server: addresses, summaries, the timeline and the advice. */
+/**
+ * Tests the parts of `rdma-rpc ping` that need no server: addresses, summaries, the timeline and the advice.
+ */
 import { afterEach, describe, expect, test } from 'vitest';
 import { hostPort } from '../../../cli/host-port.ts';
 import { adviceFor, TooLate } from '../../../cli/ping/advice.ts';

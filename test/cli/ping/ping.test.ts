@@ -1,4 +1,6 @@
-/** `rdma-rpc ping` as a user runs it: servers that answer, and servers that stop at each of the steps. */
+/**
+ * Runs `rdma-rpc ping` as a user does, with servers that answer, and servers that stop at each of the steps.
+ */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer as createNetServer, type Server as NetServer } from 'node:net';

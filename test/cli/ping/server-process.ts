@@ -1,4 +1,7 @@
-/** Processes for tests of `rdma-rpc ping`: a server that can be stopped, and the command while it runs. */
+/**
+ * These are processes for tests of `rdma-rpc ping`: a server that can be stopped, and the command while it
+ * runs.
+ */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { main, type Outcome } from '../command.ts';

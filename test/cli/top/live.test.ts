@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc top` on real processes: a table without a terminal, a screen that updates in a terminal, and its
- * output for processes that stop or end.
+ * Tests `rdma-rpc top` on real processes: a table without a terminal, a screen that updates in a terminal,
+ * and its output for processes that stop or end.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The output of `rdma-rpc top` for two readings. The tests check rates, that tables fit, and that a process
- * or its peer cannot affect the terminal.
+ * Tests the output of `rdma-rpc top` for two readings. The tests check rates, that tables fit, and that a
+ * process or its peer cannot affect the terminal.
  */
 import { describe, expect, it, test } from 'vitest';
 import { plain, screenOf } from '../../../cli/top/screen.ts';

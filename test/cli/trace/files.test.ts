@@ -1,6 +1,7 @@
 /**
- * Untrusted trace files: truncated, forged, or of another version. Each causes an error of one sentence, and
- * none crashes or blocks the reader. The tests also read rings while they are written.
+ * Tests untrusted trace files, which are truncated, forged, or of another version. Each such file causes an
+ * error of one sentence, and no file crashes or blocks the reader. The tests also read rings while they are
+ * written.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a
+ * Tests `rdma-rpc trace` on real processes: while they run, while they are stopped, and from the file that a
  * failing session leaves.
  */
 import { execFileSync } from 'node:child_process';
@@ -44,8 +44,8 @@ afterEach(async () => {
 const pid = (): string => String(server.child.pid);
 
 /**
- * Returns the number of requests that have arrived at a process. They are rows of kind frame-in whose type is
- * that of a request.
+ * Returns the number of requests that have arrived at a process. Such requests are rows of kind frame-in
+ * whose type is that of a request.
  */
 function requestsOf(pid: number): number {
   const rows = readEvents(pid).contexts[0]?.rows ?? new Uint8Array();

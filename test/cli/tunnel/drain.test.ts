@@ -1,6 +1,7 @@
 /**
- * An end of a tunnel that drains lets its open connections go on. Each of them ends as the programs end it,
- * with all bytes, whichever program ends its side first. An end that must not wait resets them.
+ * When an end of a tunnel drains, its open connections continue. Each connection ends when its programs end
+ * it, with all bytes, whichever program ends its side first. An end that must not wait resets its
+ * connections.
  */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';

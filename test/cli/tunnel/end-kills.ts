@@ -1,6 +1,6 @@
 /**
  * Kills one end of a tunnel with SIGKILL in the middle of transfers, again and again, and starts it anew.
- * Used by killed-ends.test.ts, and with many more kills by the slow suite.
+ * killed-ends.test.ts uses this file, and so does the slow suite, with many more kills.
  */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

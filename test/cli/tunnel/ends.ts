@@ -1,4 +1,4 @@
-/** Both ends of a tunnel within the test's process, and a program behind it. */
+/** These are both ends of a tunnel within the test's process, and a program behind it. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { newCounts, type RelayCounts } from '../../../cli/tunnel/counts.ts';
@@ -14,7 +14,9 @@ export interface Tunnel {
   close(): Promise<void>;
 }
 
-/** A tunnel that is closed resets what is still open, which only the tests of resets look at. */
+/**
+ * A tunnel that is closed resets the connections that are still open. Only the tests of resets check this.
+ */
 const ignoreResets = (socket: Socket): Socket => socket.on('error', () => undefined);
 
 export function dialTo(address: string, options: { allowHalfOpen?: boolean } = {}): Socket {
@@ -23,7 +25,7 @@ export function dialTo(address: string, options: { allowHalfOpen?: boolean } = {
   return ignoreResets(connect({ host: hostname, port: Number(port), ...options }));
 }
 
-/** A tunnel to `to`. `listen` is the address of the near end. */
+/** Opens a tunnel to `to`. `listen` is the address of the near end. */
 export async function tunnelTo(to: string, listen = '127.0.0.1:0'): Promise<Tunnel> {
   const counts = { near: newCounts(), far: newCounts() };
   const errors: string[] = [];
@@ -44,7 +46,7 @@ export async function tunnelTo(to: string, listen = '127.0.0.1:0'): Promise<Tunn
   };
 }
 
-/** A program that serves `onConnection` on TCP. */
+/** Starts a program that serves `onConnection` on TCP. */
 export async function program(
   onConnection: (socket: Socket) => void,
   allowHalfOpen = false,

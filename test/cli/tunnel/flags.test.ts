@@ -1,4 +1,4 @@
-/** The files that the flags of `rdma-rpc tunnel --serve` name. */
+/** Tests the files that the flags of `rdma-rpc tunnel --serve` name. */
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

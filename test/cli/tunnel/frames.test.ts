@@ -1,4 +1,7 @@
-/** Frames between the ends of a tunnel: written frames are read unchanged, and invalid frames are refused. */
+/**
+ * Tests frames between the ends of a tunnel: written frames are read unchanged, and invalid frames are
+ * refused.
+ */
 import { expect, test } from 'vitest';
 import { FrameReader, FrameWriter, Kind } from '../../../cli/tunnel/frames.ts';
 import { Random } from '../../states/random.ts';

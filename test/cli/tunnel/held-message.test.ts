@@ -1,6 +1,6 @@
 /**
- * An end of a tunnel has received a large message. Its memory is released when programs have taken all data
- * that lies in it, however each program ends.
+ * An end of a tunnel has received a large message. The memory of the message is released when programs have
+ * taken all data that lies in it, however each program ends.
  */
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';

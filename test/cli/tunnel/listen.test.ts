@@ -1,4 +1,7 @@
-/** Where a listening end of a tunnel accepts programs: what it replaces, and what it refuses, and why. */
+/**
+ * Tests where a listening end of a tunnel accepts programs, which files it replaces, and which addresses it
+ * refuses with which reason.
+ */
 import { once } from 'node:events';
 import { existsSync, linkSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';

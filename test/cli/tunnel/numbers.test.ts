@@ -48,7 +48,7 @@ test('the last two numbers are used, and then the carrier drains', async () => {
   await Promise.all([front.close(), behind.close()]);
 });
 
-/** The data that the other carrier sends, copied into bytes of its own as a stream delivers it. */
+/** Yields the data that the other carrier sends, copied into bytes of its own, as a stream delivers it. */
 async function* buffers(from: Carrier) {
   for await (const { parts = [] } of from) yield { parts: parts.map((part) => Buffer.from(part)) };
 }

@@ -1,4 +1,4 @@
-/** `rdma-rpc tunnel` as processes: flags, metrics, signals, a killed and a restarted far end. */
+/** Tests `rdma-rpc tunnel` as processes: flags, metrics, signals, a killed and a restarted far end. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';

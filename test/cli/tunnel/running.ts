@@ -1,6 +1,6 @@
 /**
- * Starts `rdma-rpc tunnel` in processes of its own, for tests that need real ones. They are killed when the
- * test is over.
+ * Starts `rdma-rpc tunnel` in separate processes, for tests that need real processes. The processes are
+ * killed when the test is over.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,8 +1,8 @@
 /**
- * The cases of protobuf's conformance suite, under the same names and with the same subjects. The schema,
- * inputs and expectations are ours. It prints the number of cases of each level that passed, and names every
- * case that did not. A case that is known to fail is listed with the reason, and fails the test when it
- * begins to pass.
+ * Runs the cases of protobuf's conformance suite, under the same names and with the same subjects. The
+ * schema, inputs and expectations are ours. The test prints the number of cases of each level that passed,
+ * and names every case that did not. A case that is known to fail is listed with the reason, and fails the
+ * test when it begins to pass.
  */
 
 import * as codec from 'rdma-rpc/codec';

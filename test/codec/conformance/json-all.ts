@@ -1,5 +1,5 @@
 /**
- * All JSON cases of the conformance tests.
+ * These are all JSON cases of the conformance tests.
  */
 import type { JsonCase } from './json-case.ts';
 import { mapsAndOneofs, wrappersAndStructs } from './json-composites.ts';

@@ -1,4 +1,4 @@
-/** JSON cases of the conformance tests: maps, oneofs, wrappers and Struct. */
+/** These are JSON cases of the conformance tests: maps, oneofs, wrappers and Struct. */
 import { accepted, refused } from './json-case.ts';
 
 export const mapsAndOneofs = [

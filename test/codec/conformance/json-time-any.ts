@@ -1,4 +1,4 @@
-/** JSON cases of the conformance tests: Timestamp, Duration, FieldMask and Any. */
+/** These are JSON cases of the conformance tests: Timestamp, Duration, FieldMask and Any. */
 import { accepted, refused } from './json-case.ts';
 
 export const times = [

@@ -1,6 +1,6 @@
 /**
- * Messages that are written as JSON, or that must not be written. They have the names of protobuf's
- * conformance suite where the suite has the case. Used by conformance.test.ts.
+ * These are messages that are written as JSON, or that must not be written. The cases have the names of
+ * protobuf's conformance suite where the suite has the case. conformance.test.ts uses this file.
  */
 import { packAny } from 'rdma-rpc/codec';
 import { AllTypes, type AllTypesInit } from '../gen/conformance.rdma.ts';

@@ -1,6 +1,6 @@
 /**
- * The text format. The tests check the printed form, that parsing it gives the same message, and that errors
- * give their position. Google's own suite is test/conformance.
+ * Tests the text format. The tests check the printed form, that parsing it gives the same message, and that
+ * errors give their position. Google's own suite is test/conformance.
  */
 
 import * as wellKnown from 'rdma-rpc/codec';

@@ -1,6 +1,6 @@
 /**
- * Compares what the manifests of examples/kubernetes say about the programs with the sources: ports, paths,
- * names, variables and metrics. The objects must also refer to each other correctly.
+ * Compares the manifests of examples/kubernetes with the sources of the programs: ports, paths, names,
+ * variables and metrics. The objects must also refer to each other correctly.
  */
 import { describe, expect, test } from 'vitest';
 import { graceMs, metricsPath, ports, service } from '../../../examples/kubernetes/settings.ts';

@@ -1,4 +1,4 @@
-/** The manifests of examples/kubernetes, for their tests. */
+/** These are the manifests of examples/kubernetes, for their tests. */
 import { parseAllDocuments } from 'yaml';
 import { projectFiles, read } from '../../house/tree.ts';
 
@@ -43,7 +43,10 @@ const folder = 'examples/kubernetes/';
 /** Blocks that are no object of the cluster: a patch, and values of a chart. */
 const parts = new Set(['hugepages.yaml', 'adapter.yaml']);
 
-/** Returns what the YAML documents of a file say. Throws for a duplicate key and for what is no YAML. */
+/**
+ * Returns the contents of the YAML documents of a file. Throws for a duplicate key and for text that is not
+ * YAML.
+ */
 function documents(text: string): unknown[] {
   return parseAllDocuments(text).map((document) => {
     const [problem] = [...document.errors, ...document.warnings];
@@ -78,7 +81,7 @@ export const workloads = manifests
 /** The servers alone. */
 export const servers = workloads.filter(({ workload }) => workload.metadata.name === 'greeter');
 
-/** The only object of a kind and a name. */
+/** Returns the only object of a kind and a name. */
 export function objectOf<T>(kind: string, name = 'greeter'): T {
   const found = manifests.filter(({ object }) => object.kind === kind && object.metadata.name === name);
   if (found.length !== 1) throw new Error(`${found.length} objects ${kind} ${name}`);

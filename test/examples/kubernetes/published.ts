@@ -1,8 +1,8 @@
 /**
- * Compares manifests with the published schemas of Kubernetes and of the Prometheus operator. It uses the
- * packages kubernetes-models and @kubernetes-models/prometheus-operator, which are generated from these
- * schemas. The validators of these packages know values and required fields. Their types also reject unknown
- * fields.
+ * Compares manifests with the published schemas of Kubernetes and of the Prometheus operator. This file uses
+ * the packages kubernetes-models and @kubernetes-models/prometheus-operator, which are generated from these
+ * schemas. The validators of these packages check values and required fields. The types of these packages
+ * also reject unknown fields.
  */
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -20,7 +20,7 @@ function moduleOf({ apiVersion, kind }: Manifest): string {
 
 type Models = Readonly<Record<string, (new (data: object) => { validate(): void }) | undefined>>;
 
-/** Returns what the schemas say against the values of an object, '' when nothing. */
+/** Returns the objections of the schemas to the values of an object, or '' when there are none. */
 export async function invalid(object: Manifest): Promise<string> {
   const models = (await import(moduleOf(object)).catch(() => ({}))) as Models;
   const Kind = models[object.kind];

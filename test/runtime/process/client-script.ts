@@ -1,6 +1,6 @@
 /**
- * A client process of the tests. It makes calls to the server at argv[3], and ends in the way that argv[2]
- * names.
+ * This is a client process of the tests. The process makes calls to the server at argv[3], and ends in the
+ * way that argv[2] names.
  */
 import { createChannel, createClient, type RpcError } from 'rdma-rpc';
 import { EchoDefinition } from '../gen/echo.rdma.ts';

@@ -1,6 +1,6 @@
 /**
- * A main process of node:cluster with two workers that listen at one address, for unix-path.test.ts. Prints
- * the result of each worker as a line of JSON.
+ * This is a main process of node:cluster with two workers that listen at one address, for unix-path.test.ts.
+ * The process prints the result of each worker as a line of JSON.
  */
 import cluster from 'node:cluster';
 import { createServer } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
  * A hostile process that may connect to a unix socket sends descriptors of sockets whose last close takes as
- * long as it chooses. This must block no event loop: not that of a server or a worker group, and not that of
+ * long as it chooses. This must block no event loop, neither that of a server or a worker group, nor that of
  * a client whose server is hostile. The kernel refuses descriptors if it can; otherwise native code does.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * A server process of the tests. It listens at argv[2] with the runtime options in argv[3], sends its address
- * to the parent process, and obeys its messages.
+ * This is a server process of the tests. The process listens at argv[2] with the runtime options in argv[3],
+ * sends its address to the parent process, and obeys its messages.
  */
 import { configure, createServer, type RuntimeOptions, stats } from 'rdma-rpc';
 import { type Sample, sampled } from '../../soak/sample.ts';

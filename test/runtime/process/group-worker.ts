@@ -1,4 +1,6 @@
-/** A worker of a group. It serves the Echo service in the way that `workerData.mode` names. */
+/**
+ * This is a worker of a group. The worker serves the Echo service in the way that `workerData.mode` names.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { threadId, workerData } from 'node:worker_threads';
 import { Registry } from 'prom-client';

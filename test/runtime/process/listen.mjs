@@ -1,6 +1,6 @@
 /**
- * A server process for unix-path.test.ts. It listens at the address in its argument, prints the result, and
- * runs until it is killed.
+ * This is a server process for unix-path.test.ts. The process listens at the address in its argument, prints
+ * the result, and runs until it is killed.
  */
 import { createServer } from 'rdma-rpc';
 

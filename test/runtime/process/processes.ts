@@ -1,5 +1,5 @@
 /**
- * Starts the processes of the tests and talks to them. It uses compiled files in dist, because a child
+ * Starts the processes of the tests and talks to them. This file uses compiled files in dist, because a child
  * process cannot run TypeScript.
  */
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process';

@@ -1,7 +1,7 @@
 /**
- * A process of the same user that writes into another process's shared memory, as a hostile peer can. It
- * writes bytes that make texts longer, shorter and invalid, wherever messages lie. rewritten.test.ts starts
- * it with its own process id and the names of segments.
+ * This is a process of the same user that writes into another process's shared memory, as a hostile peer can.
+ * The process writes bytes that make texts longer, shorter and invalid, wherever messages lie.
+ * rewritten.test.ts starts it with its own process id and the names of segments.
  */
 import { openSync, readdirSync, readlinkSync, readSync, writeSync } from 'node:fs';
 
@@ -28,7 +28,7 @@ function segments() {
       if (opened.has(path) || !names.some((name) => target.includes(`memfd:rdma-rpc:${name}`))) continue;
       opened.set(path, openSync(path, 'r+'));
     } catch {
-      // The process may have closed it since then.
+      // The process may have closed the segment since then.
     }
   }
   return [...opened.values()];

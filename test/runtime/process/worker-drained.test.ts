@@ -1,5 +1,6 @@
 /**
- * A worker group's reports about its workers: that a worker has drained, and the metrics of all workers.
+ * Tests a worker group's reports about its workers: that a worker has drained, and the metrics of all
+ * workers.
  */
 import { pathToFileURL } from 'node:url';
 import { Registry } from 'prom-client';

@@ -1,4 +1,4 @@
-/** The async context in which `onWorkerError` reports a crashed worker. */
+/** Tests the async context in which `onWorkerError` reports a crashed worker. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { pathToFileURL } from 'node:url';
 import { createChannel, createClient } from 'rdma-rpc';

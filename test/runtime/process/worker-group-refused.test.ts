@@ -1,4 +1,4 @@
-/** Arguments that `serveWorkers` refuses with the reason, such as a worker that never listens. */
+/** Tests arguments that `serveWorkers` refuses with the reason, such as a worker that never listens. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { pathToFileURL } from 'node:url';
@@ -65,7 +65,7 @@ describe('serveWorkers rejects', () => {
 
 /** Makes a worker file that imports its own installation of the package. */
 describe('a worker with another version of the handover', () => {
-  /** Talks to the main thread without the package. */
+  /** This worker talks to the main thread without the package. */
   const script = (ready: object): URL =>
     new URL(
       `data:text/javascript,${encodeURIComponent(`

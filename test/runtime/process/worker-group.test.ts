@@ -1,4 +1,7 @@
-/** Several worker threads at one address: all serve, a crashed worker is restarted, and all end together. */
+/**
+ * Tests several worker threads at one address: all serve, a crashed worker is restarted, and all end
+ * together.
+ */
 
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';

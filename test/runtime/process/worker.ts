@@ -1,6 +1,6 @@
 /**
- * A worker thread of the tests. It makes calls until it is terminated, and posts a message as soon as calls
- * of every kind are under way.
+ * This is a worker thread of the tests. The worker makes calls until it is terminated, and posts a message as
+ * soon as calls of every kind are under way.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { createChannel, createClient, leaseOf } from 'rdma-rpc';

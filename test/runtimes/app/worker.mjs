@@ -1,4 +1,4 @@
-/** The worker of main.mjs. */
+/** This is the worker of main.mjs. */
 import { createServer } from 'rdma-rpc';
 import { listenInWorker } from 'rdma-rpc/workers';
 import { GreeterDefinition } from './greeter.rdma.js';

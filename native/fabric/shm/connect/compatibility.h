@@ -1,6 +1,6 @@
 // Checks whether this side knows the layout of the data that a peer has sent or shown. The check comes before
-// everything else is read, because a peer may have another version of this package. Used when queue pairs
-// connect, on the device's thread.
+// everything else is read, because a peer may have another version of this package. This file is used when
+// queue pairs connect, on the device's thread.
 #pragma once
 
 #include <cstddef>

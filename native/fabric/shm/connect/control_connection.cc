@@ -49,8 +49,8 @@ std::string ControlConnection::dial(const std::string& path, const Token& to, co
 
 void ControlConnection::welcome(UniqueFd fd, const Token& to, const Token& from) {
   fd_ = ForeignFd(std::move(fd));
-  // The peer sends no descriptor before the answer, and the code that accepted the connection may have had
-  // them refused.
+  // The peer sends no descriptor before the answer, and the code that accepted the connection may have made
+  // the kernel refuse descriptors.
   allow_rights(fd_.get());
   const ConnectMessage answer = make_connect_message(ConnectKind::welcome, to, from);
   // Another part of the process has opened this descriptor, so its flags are unknown.

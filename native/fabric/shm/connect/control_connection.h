@@ -1,12 +1,14 @@
-// The control connection of shm-fd: a unix connection between two queue pairs that cannot open each other
-// through /proc. It carries wake-ups, and the descriptors of the memory that each side exposes. When it ends,
-// the peer is gone. The active side connects to the address of the peer's sideband for it
-// (docs/wire/fabrics.md §10). Owned by a queue pair, on the device's thread.
+// This is the control connection of shm-fd: a unix connection between two queue pairs that cannot open each
+// other through /proc. The control connection carries wake-ups, and the descriptors of the memory that each
+// side exposes. When the connection ends, the peer is gone. To open the connection, the active side connects
+// to the address of the peer's sideband (docs/wire/fabrics.md §10). A queue pair owns this object and uses it
+// on the device's thread.
 //
 // Each side has a socket of its own, so nothing that the peer does to its own descriptor, such as making it
 // blocking, has an effect here. Received data is untrusted. This class checks the form of the notes, and the
 // receiver of a descriptor checks the descriptor. Closing a descriptor can take as long as the peer likes,
-// and so can closing a control connection with unread descriptors in it. Therefore another thread does this.
+// and so can closing a control connection with unread descriptors in it. Therefore another thread closes
+// both.
 #pragma once
 
 #include <array>
@@ -44,12 +46,14 @@ static_assert(sizeof(FileNote) == 32);
 class ControlConnectionUser {
  public:
   virtual ~ControlConnectionUser() = default;
-  /// Called after the connect messages have been exchanged; descriptors may be sent from now on.
+  /// This function is called after the connect messages have been exchanged; descriptors may be sent from now
+  /// on.
   virtual void on_open() = 0;
   virtual void on_file(const FileNote& note, ForeignFd file) = 0;
   virtual void on_taken() = 0;
-  /// Called when the connection has ended. `why` is the reason, for an error text. `peer_went` is true when
-  /// the peer has closed the connection, and everything that the peer sent has been read.
+  /// This function is called when the connection has ended. `why` is the reason, for an error text.
+  /// `peer_went` is true when the peer has closed the connection, and everything that the peer sent has been
+  /// read.
   virtual void on_lost(const std::string& why, bool peer_went) = 0;
 };
 

@@ -1,5 +1,6 @@
 // Identifies a process by its pid and start time, so that a later process with the same pid is recognized as
-// another one. Used by connect() and by revocations that wait for a peer, on the device's thread.
+// another one. This file is used by connect() and by revocations that wait for a peer, on the device's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ struct ProcessIdentity {
 ProcessIdentity this_process();
 
 /// Returns false when the process has ended (a zombie has ended), when its pid belongs to another process, or
-/// when it is not visible here. If this process has no free descriptors to find that out, returns true and
-/// sets `unknown` to the errno; otherwise sets `unknown` to 0.
+/// when it is not visible here. If this process has no free descriptors to find that out, the function
+/// returns true and sets `unknown` to the errno. Otherwise it sets `unknown` to 0.
 bool is_running(const ProcessIdentity& process, int* unknown = nullptr);
 
 }  // namespace rdma_rpc::fabric::shm

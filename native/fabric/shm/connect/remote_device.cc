@@ -127,8 +127,8 @@ bool RemoteDevice::map_memory(std::uint32_t memory, Mapped* mapped, std::string*
   errno = 0;
   Mapping map = map_peer_memfd(process_, fd, bytes, PeerMay::write, &error);
   const bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
-  // The descriptor's number may have been closed and reused for another memory meanwhile. If it was replaced,
-  // the serial was changed before.
+  // The descriptor's number may have been closed and reused for another memory meanwhile. If the descriptor
+  // was replaced, the serial was changed before.
   shared_fence(std::memory_order_acquire);
   if (!map && why != nullptr && exhausted) *why = error;
   if (!map || entry.serial.load(std::memory_order_relaxed) != serial) return false;
@@ -152,10 +152,10 @@ void RemoteDevice::unmap_memories() {
 
 namespace {
 
-// For large copies memcpy uses `rep movsb`. Some CPUs (Zen 3 and 4) execute it at 3 GB/s instead of 25 GB/s
-// when the target lies 1 to 63 bytes further into its page than the source. A tag and length in front of a
-// page-aligned payload produce exactly this offset. Copying in blocks makes memcpy use plain loads and
-// stores.
+// For large copies memcpy uses `rep movsb`. Some CPUs (Zen 3 and 4) execute this instruction at 3 GB/s
+// instead of 25 GB/s when the target lies 1 to 63 bytes further into its page than the source. A tag and
+// length in front of a page-aligned payload produce exactly this offset. Copying in blocks makes memcpy use
+// plain loads and stores.
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr std::size_t kBlock = 128;
   const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) & 4095u;

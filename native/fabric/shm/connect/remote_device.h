@@ -1,6 +1,6 @@
-// The peer's device as this process sees it: its tables, its memory (mapped at first use) and, if the system
-// allows it, all other memory of its process. Shared by the queue pairs that connect to that device. Used on
-// the device's thread, which also performs the copies.
+// This is the peer's device as this process sees it: its tables, its memory (mapped at first use) and, if the
+// system allows it, all other memory of its process. The queue pairs that connect to that device share this
+// object. This code runs on the device's thread, which also performs the copies.
 #pragma once
 
 #include <array>
@@ -23,14 +23,15 @@ struct RemoteRange {
   std::byte* mapped = nullptr;
   std::uint64_t addr = 0;
 };
-/// Limit of the memory that stays mapped after the last queue pair to a peer has ended. It is enough for the
-/// receives of one or two sessions.
+/// Limit of the memory that stays mapped after the last queue pair to a peer has ended. The limit is enough
+/// for the receives of one or two sessions.
 inline constexpr std::uint64_t kReleasedBytesMax = std::uint64_t{12} << 20;
 enum class Direction { read, write };
 /// `gone`: the peer has no memory there. `refused`: the kernel denies access, or the peer has ended.
 enum class Copied { all, gone, refused };
 
-/// The pipe that wakes a completion queue of the peer. Shared by the queue pairs that connect to it.
+/// The pipe that wakes a completion queue of the peer. The queue pairs that connect to that completion queue
+/// share the pipe.
 struct PeerPipe {
   PeerPipe(UniqueFd fd_, DeviceCounters& counts_) : fd(std::move(fd_)), counts(counts_) { ++counts.open_fds; }
   PeerPipe(const PeerPipe&) = delete;
@@ -67,7 +68,7 @@ class RemoteDevice {
                                        std::string* error);
   /// Returns the table entry of this key. The entry's `key` field says whether the key is valid.
   const TableKey& entry(std::uint32_t key) const { return segment().keys[key >> kKeyGenerationBits]; }
-  /// Null for shm-fd.
+  /// The result is null for shm-fd.
   Announcements* announcements() const { return reinterpret_cast<Announcements*>(announcements_map_.data()); }
   bool reaches_any_memory() const { return reaches_any_memory_; }
 
@@ -75,8 +76,8 @@ class RemoteDevice {
   /// first use). If the process lacks descriptors or memory, `why` says so.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
-  /// Called when no queue pair uses the memories, because mapped memory would otherwise outlive a peer that
-  /// ends. Small memories that still exist stay mapped for the next session.
+  /// This function is called when no queue pair uses the memories, because mapped memory would otherwise
+  /// outlive a peer that ends. Small memories that still exist stay mapped for the next session.
   void unmap_memories();
   /// Copies between the peer's memory and local memory. Always succeeds for mapped memory.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;

@@ -1,7 +1,7 @@
-// The translation and protection table: what each key of this device allows. The table has two halves. The
-// private half answers local questions (whether an lkey is valid for a range). Entries with remote rights are
-// copied to the other half, which peers read. The private half is authoritative: nothing is ever read back
-// from shared memory. Used on the device's thread.
+// This is the translation and protection table: what each key of this device allows. The table has two
+// halves. The private half answers local questions (whether an lkey is valid for a range). Entries with
+// remote rights are copied to the other half, which peers read. The private half is authoritative: nothing is
+// ever read back from shared memory. This code runs on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ class ProtectionTable {
   std::uint32_t add(Kind kind);
   void remove(std::uint32_t index);
 
-  /// Returns a key for this entry that has not been used recently and does not grant anything yet. Never 0.
+  /// Returns a key for this entry that has not been used recently and does not grant anything yet. The key is
+  /// never 0.
   std::uint32_t new_key(std::uint32_t index);
   /// Gives the entry a new key. If `key_entry.access` has remote rights, peers see the entry.
   std::uint32_t grant(std::uint32_t index, const KeyEntry& key_entry);

@@ -1,5 +1,5 @@
-// Memory regions and windows: handles of entries in the protection table. Made by the device, used on its
-// thread.
+// These are memory regions and windows: handles of entries in the protection table. The device makes these
+// objects and uses them on its thread.
 #pragma once
 
 #include <cstdint>

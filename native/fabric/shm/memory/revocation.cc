@@ -1,7 +1,7 @@
-// Revocation. After a revocation has been reported, no byte may move through the revoked key. A peer may be
-// inside a copy when the key is revoked, which its in-use marker (QpSegment::in_use) shows. The owner waits
-// for the copy for a short grace period, and then replaces the pages under the copy. See queue_pair.h; the
-// rule about dead keys is at the top of fabric.h.
+// Revokes keys and windows. After a revocation has been reported, no byte may move through the revoked key. A
+// peer may be inside a copy when the key is revoked, which its in-use marker (QpSegment::in_use) shows. The
+// owner waits for the copy for a short grace period, and then replaces the pages under the copy. See
+// queue_pair.h; the rule about dead keys is at the top of fabric.h.
 #include <sched.h>
 
 #include <utility>
@@ -12,7 +12,7 @@
 namespace rdma_rpc::fabric::shm {
 namespace {
 
-/// Interval at which a peer whose copy cannot be interrupted is checked, by a system call: it may be dead.
+/// Interval at which a system call checks whether a peer whose copy cannot be interrupted is dead.
 constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 }  // namespace
@@ -22,8 +22,8 @@ void QueuePair::await_release(std::uint32_t marker, std::uint64_t addr, std::uin
   awaited_ = {marker, addr, bytes, std::chrono::steady_clock::now() + grace, {}};
 }
 
-// Revokes the windows of this queue pair and waits for a copy in progress. Called when the shared state
-// already says that this queue pair has failed, so that the peer begins no other copy.
+// Revokes the windows of this queue pair and waits for a copy in progress. This function is called when the
+// shared state already says that this queue pair has failed, so that the peer begins no other copy.
 void QueuePair::await_any_release() {
   std::vector<std::pair<std::uint32_t, KeyEntry>> windows;
   device_.table().for_each(ProtectionTable::Kind::window, [&](std::uint32_t key, const KeyEntry& key_entry) {

@@ -1,4 +1,4 @@
-// memfds, seals and /proc/<pid>/fd; see segment.h.
+// Handles memfds, seals and /proc/<pid>/fd; see segment.h.
 #include "fabric/shm/memory/segment.h"
 
 #include <fcntl.h>

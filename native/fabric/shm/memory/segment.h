@@ -1,6 +1,7 @@
-// Shared memory without names: memfds of our own, and memfds and pipes of a peer. Memfds and pipes of a peer
-// are opened through /proc/<pid>/fd, or received over the control connection. Used when devices, queue pairs
-// and memories are created and connected, on the device's thread; never on the hot path.
+// This is shared memory without names: memfds of our own, and memfds and pipes of a peer. Memfds and pipes of
+// a peer are opened through /proc/<pid>/fd, or received over the control connection. This code runs on the
+// device's thread when devices, queue pairs and memories are created and connected, and never on the hot
+// path.
 #pragma once
 
 #include <cstddef>
@@ -55,8 +56,8 @@ Mapping map_peer_memfd(const ProcessIdentity& peer, std::uint32_t fd, std::size_
 /// Maps a memfd that the peer has sent, with the same checks.
 Mapping map_sent_memfd(const UniqueFd& file, std::size_t bytes, PeerMay access, std::string* error);
 
-/// Opens the peer's pipe for writing. It also opens a read end, so that writing to a dead peer's pipe raises
-/// no SIGPIPE.
+/// Opens the peer's pipe for writing. The function also opens a read end, so that writing to a dead peer's
+/// pipe raises no SIGPIPE.
 UniqueFd open_peer_pipe(const ProcessIdentity& peer, std::uint32_t fd, std::string* error);
 
 }  // namespace rdma_rpc::fabric::shm

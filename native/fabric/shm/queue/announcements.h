@@ -1,8 +1,8 @@
 // Announcements tell a device which of its queue pairs have new messages. A segment of the device has one bit
 // for each queue pair; the peer sets it, and the owner clears it. Announcements serve the queue pairs that
 // their completion queue does not watch, so that the cost of a poll depends on the number of messages that
-// have arrived instead of the number of queue pairs. Used by queue pairs (to announce) and completion queues
-// (to collect), on the device's thread.
+// have arrived instead of the number of queue pairs. This file is used by queue pairs (to announce) and
+// completion queues (to collect), on the device's thread.
 //
 // All peers write to the same segment, so a peer can delay a message by clearing the bit of another queue
 // pair. The peers are processes of one user (SECURITY.md). On shm-fd, where they may belong to different

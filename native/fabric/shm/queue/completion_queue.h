@@ -1,5 +1,6 @@
 // The completion queue polls its queue pairs in turn, sleeps and wakes. Completions wait in their queue
-// pairs, so the queue never overruns, whatever number of entries was requested. Used on the device's thread.
+// pairs, so the queue never overruns, whatever number of entries was requested. This code runs on the
+// device's thread.
 //
 // The queue watches the few queue pairs that were active last. Each poll looks into their rings, so their
 // peers only need to write there. The peers of all other queue pairs announce what they write
@@ -55,9 +56,9 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t pipe_serial() const { return pipe_serial_; }
   /// Returns the end of the pipe that peers open.
   int doorbell_fd() const { return pipe_write_.get(); }
-  /// Must be called when poll() may find something in this queue pair that no side announces. This may be a
-  /// completion made on this side (a completed request, a flush), or a message that arrived before the queue
-  /// pair was connected.
+  /// Must be called when poll() may find something in this queue pair that neither side announces. That may
+  /// be a completion made on this side (a completed request, a flush), or a message that arrived before the
+  /// queue pair was connected.
   void note(QueuePair& qp);
   /// Does the same as note() after a failure, which also wakes a user that waits for solicited messages.
   void note_failed(QueuePair& qp);

@@ -1,4 +1,4 @@
-// The life of a queue pair: creation, connecting, ERR and destruction. See queue_pair.h.
+// This file handles the life of a queue pair: creation, connecting, ERR and destruction. See queue_pair.h.
 #include "fabric/shm/queue/queue_pair.h"
 
 #include <unistd.h>

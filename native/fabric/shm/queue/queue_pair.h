@@ -1,7 +1,7 @@
-// The queue pair. Its own segment receives the peer's messages; the peer's segment is mapped to send there.
-// The class is defined in six files: queue_pair.cc (life and state), send_queue.cc (post_send), transfer.cc
-// (READ and WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc (shm-fd) and
-// memory/revocation.cc (waiting for a peer's last copy). Used on the device's thread.
+// This is the queue pair. The segment of this queue pair receives the peer's messages; the peer's segment is
+// mapped to send there. The class is defined in six files: queue_pair.cc (life and state), send_queue.cc
+// (post_send), transfer.cc (READ and WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc
+// (shm-fd) and memory/revocation.cc (waiting for a peer's last copy). This code runs on the device's thread.
 #pragma once
 
 #include <array>
@@ -37,7 +37,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   void expect_posts() const override;
   void to_error() override;
 
-  /// These prefetch for a coming poll: first the object itself, then the memory that it points to.
+  /// These functions prefetch for a coming poll: first the object itself, then the memory that it points to.
   void expect_look() const { prefetch(this, kHotBytes); }
   void expect_poll() const;
 
@@ -53,9 +53,9 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   }
   /// Returns true when a poll() that finds nothing must be followed by others.
   bool wants_turns() const { return awaited_.marker != 0; }
-  /// shm-fd: called when a peer has connected to this queue pair by a unix socket.
+  /// shm-fd: takes a connection that a peer has made to this queue pair by a unix socket.
   void take(UniqueFd fd, const Token& from);
-  /// shm-fd: sends the peer a memory that it may reach from now on.
+  /// shm-fd: Sends the peer a memory that it may reach from now on.
   void show(const FileNote& note, int fd) {
     if (control_ != nullptr && shown_) control_->send(note, fd);
   }
@@ -70,7 +70,7 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
 
   /// Moves up to out.size() completions to `out`.
   std::size_t poll(std::span<Wc> out);
-  /// Returns true when poll() would find nothing now. Reads shared memory with seq_cst, for
+  /// Returns true when poll() would find nothing now. The function reads shared memory with seq_cst, for
   /// CompletionQueue::arm().
   bool idle() const;
   /// Returns true when the peer's thread last ran on that CPU and is awake, or has been woken by this side.

@@ -1,4 +1,4 @@
-// The queue pairs of a device: creating them, finding them, and naming them to peers. See device.h.
+// Creates the queue pairs of a device, finds them, and names them to peers. See device.h.
 #include <algorithm>
 #include <array>
 #include <bit>

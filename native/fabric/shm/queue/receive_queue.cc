@@ -1,5 +1,6 @@
-// post_recv and poll, which turn the messages that the peer wrote into our ring into completions. Every cell
-// is untrusted: its header is read once, as one word, and checked before it is used. See queue_pair.h.
+// This file implements post_recv and poll, which turn the messages that the peer wrote into our ring into
+// completions. Every cell is untrusted: its header is read once, as one word, and checked before it is used.
+// See queue_pair.h.
 #include <algorithm>
 #include <utility>
 

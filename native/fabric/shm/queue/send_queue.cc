@@ -1,6 +1,6 @@
-// post_send. Each request is executed before the next one is looked at. The hot path is send() → publish().
-// It writes one cell, and reads shared lines only when the known receives of the peer are used up. See
-// queue_pair.h.
+// This file implements post_send. Each request is executed before the next one is looked at. The hot path is
+// send() → publish(). This path writes one cell, and reads shared lines only when the known receives of the
+// peer are used up. See queue_pair.h.
 #include <cstring>
 
 #include "fabric/shm/memory/regions.h"
@@ -48,7 +48,7 @@ std::size_t QueuePair::post_send(std::span<const SendWr> requests) {
 /// Prefetches the receives into which the messages of this batch will be copied. The peer has read their
 /// earlier content, so their lines are in its CPU's cache. The lines of the whole batch are fetched at once
 /// instead of one after the other. The function is not inlined, and is called only while such messages are
-/// sent. Messages that fit the cells therefore have no cost from it.
+/// sent. Messages that fit the cells therefore do not pay for this function.
 [[gnu::noinline]] void QueuePair::prefetch_receives(std::span<const SendWr> requests) {
   prefetches_receives_ = false;
   std::uint32_t number = sent_;
@@ -156,7 +156,7 @@ bool QueuePair::peer_has_receive() {
   return sent_ != peer_posted_ && peer_posted_ - sent_ <= peer_receive_mask_ + 1;
 }
 
-/// Finds the kind of a SEND that contains a word (an immediate or a key), and that word. Returns
+/// Finds the kind of a SEND that contains a word (an immediate or a key), and finds that word. Returns
 /// loc_qp_op_err when the peer's build does not know this kind of message, and rem_inv_req_err when the peer
 /// will not accept the message.
 WcStatus QueuePair::find_word(const SendWr& wr, CellKind* kind, std::uint32_t* word) const {
@@ -244,9 +244,9 @@ Cell& QueuePair::next_cell() {
   return peer_cells_[epoch_sent_++ & peer_cell_mask_];
 }
 
-/// Called before a message is sent: begins a new epoch if possible. If earlier messages are unread now, some
-/// will probably also be unread after the next message. The next check is therefore deferred, because each
-/// check fetches a cache line that the peer writes.
+/// Begins a new epoch if possible, before a message is sent. If earlier messages are unread now, some will
+/// probably also be unread after the next message. The next check is therefore deferred, because each check
+/// fetches a cache line that the peer writes.
 [[gnu::noinline]] void QueuePair::look_for_epoch() {
   const bool all_read = peer_->consumed.load(std::memory_order_acquire) == sent_;
   if (all_read) epoch_sent_ = 0;

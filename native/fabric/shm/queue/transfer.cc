@@ -1,5 +1,5 @@
-// READ and WRITE: this process's CPU makes the checks that the peer's NIC would make, and then copies from or
-// to the peer's memory. See queue_pair.h.
+// Implements READ and WRITE: this process's CPU makes the checks that the peer's NIC would make, and then
+// copies from or to the peer's memory. See queue_pair.h.
 #include <algorithm>
 #include <cstring>
 
@@ -60,7 +60,7 @@ WcStatus QueuePair::find_range(const SendWr& wr, std::uint32_t right, std::uint6
       entry.access.load(std::memory_order_relaxed), entry.qp_num.load(std::memory_order_relaxed),
       entry.memory.load(std::memory_order_relaxed), 0};
   // The check of the key before each segment comes after these reads. As long as the check finds the key, the
-  // values belong to that key.
+  // values that were read belong to that key.
   shared_fence(std::memory_order_acquire);
   const bool allowed = (key_entry.access & right) != 0 &&
                        (key_entry.qp_num == 0 || key_entry.qp_num == peer_qp_num_) &&

@@ -1,7 +1,7 @@
-// Connects the active side. It opens a connection to the peer, sends the connect message, which names the
-// wanted queue pair, and waits for the answer. Behind a proxy or a load balancer, the connection may reach
-// another server, which does not know that queue pair. The dialer then tries again, because the next
-// connection may reach the right server. Owned by the queue pair, on the device's thread.
+// Connects the active side. The dialer opens a connection to the peer, sends the connect message, which names
+// the wanted queue pair, and waits for the answer. Behind a proxy or a load balancer, the connection may
+// reach another server, which does not know that queue pair. The dialer then tries again, because the next
+// connection may reach the right server. The queue pair owns this object and uses it on the device's thread.
 #pragma once
 
 #include <string>

@@ -1,7 +1,8 @@
-// Connections whose queue pair is in ERR or destroyed, and which still have a few bytes to send. The bytes
-// are the rest of a started frame, the reason why a request was refused, or a BYE frame. If they were closed
-// at once, these bytes would be lost, because a socket that is closed with unread input is reset. Each
-// connection is therefore drained until the peer closes it or its time is over. Used on the device's thread.
+// These are connections whose queue pair is in ERR or destroyed, and which still have a few bytes to send.
+// The bytes are the rest of a started frame, the reason why a request was refused, or a BYE frame. If they
+// were closed at once, these bytes would be lost, because a socket that is closed with unread input is reset.
+// Each connection is therefore drained until the peer closes it or its time is over. This code runs on the
+// device's thread.
 #pragma once
 
 #include <list>
@@ -38,7 +39,7 @@ class LingeringSockets {
     void expired() override;
 
    private:
-    /// These return false when the connection is over.
+    /// These functions return false when the connection is over.
     bool send_rest();
     bool drain();
 

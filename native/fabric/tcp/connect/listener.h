@@ -1,6 +1,6 @@
-// The listener of the passive side. It accepts connections, reads which queue pair each connection wants, and
-// hands each connection to that queue pair. Until then a connection is unauthenticated, so the number of such
-// connections and the time of each are limited. Used on the device's thread.
+// This is the listener of the passive side. The listener accepts connections, reads which queue pair each
+// connection wants, and hands each connection to that queue pair. Until then a connection is unauthenticated,
+// so the number of such connections and the time of each are limited. This code runs on the device's thread.
 #pragma once
 
 #include <list>

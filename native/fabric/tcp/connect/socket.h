@@ -1,4 +1,5 @@
-// TCP sockets and their options. Used when a connection is opened, accepted or lost, on the device's thread.
+// These are TCP sockets and their options. This file is used when a connection is opened, accepted or lost,
+// on the device's thread.
 #pragma once
 
 #include <string>

@@ -1,12 +1,12 @@
 // Coalesces small messages: decides whether they may wait so that more messages are sent with them. A system
 // call that sends takes long compared with a call, and the user works in batches of 16. While the user still
-// has completions to poll, it will respond to them at once. Therefore its posted messages wait for those
-// responses. A message never waits for an event that may not come. A message that is posted when all
+// has completions to poll, the user will respond to them at once. Therefore its posted messages wait for
+// those responses. A message never waits for an event that may not come. A message that is posted when all
 // completions have been polled is sent at once, and so are all messages of a user that works slowly. The
 // number of waiting messages is at most the number of completions that are left to be polled. Therefore the
-// peer can work on the first half of a long batch while the second half is being created. Only for users that
-// promise to keep polling (QpOptions::polls_on). Consulted by the completion queue, for its queue pairs, on
-// the device's thread.
+// peer can work on the first half of a long batch while the second half is being created. Coalescing is only
+// for users that promise to keep polling (QpOptions::polls_on). The completion queue asks this class on
+// behalf of its queue pairs, on the device's thread.
 #pragma once
 
 #include <chrono>

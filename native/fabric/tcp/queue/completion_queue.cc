@@ -100,7 +100,7 @@ void CompletionQueue::progress() {
     // sleeps again, fd() or arm() reports new data.
     if (polls_ - awake_since_ != 2) connected_[0]->note_ready(true, false, false);
   } else if (waiting_.empty()) {
-    // When some queue pairs are already known to have work, they go first.
+    // Queue pairs that are already known to have work go first.
     poll_sockets();
   }
   give_turns();

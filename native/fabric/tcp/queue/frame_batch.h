@@ -1,7 +1,7 @@
-// Frames that are sent together by one sendmsg(): their headers, and references to the payload in registered
-// memory. Bulk payload is not copied. A payload of a few bytes is copied behind its header, because a
-// separate segment costs the kernel more. Frames stay here until the socket accepts them. Filled and sent by
-// the queue pair, on the device's thread.
+// These are frames that are sent together by one sendmsg(): their headers, and references to the payload in
+// registered memory. Bulk payload is not copied. A payload of a few bytes is copied behind its header,
+// because a separate segment costs the kernel more. Frames stay here until the socket accepts them. The queue
+// pair fills and sends the batch, on the device's thread.
 #pragma once
 
 #include <sys/uio.h>

@@ -1,6 +1,6 @@
-// The progress of the incoming frame: how many bytes of its header and payload have arrived, and which frame
-// must follow in the same request. It checks the order of frames but does not execute them. Owned by a
-// QueuePair, on the device's thread.
+// This is the progress of the incoming frame: how many bytes of its header and payload have arrived, and
+// which frame must follow in the same request. This class checks the order of frames but does not execute
+// them. A QueuePair owns this object and uses it on the device's thread.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +29,17 @@ class Incoming {
 
   // --- the payload of the frame
   void payload_begins() { left_ = header_.bytes; }
-  /// Number of bytes of the payload that have not arrived.
+  /// Returns the number of bytes of the payload that have not arrived.
   std::size_t left() const { return left_; }
-  /// Number of bytes of the payload that have arrived.
+  /// Returns the number of bytes of the payload that have arrived.
   std::uint64_t done() const { return header_.bytes - left_; }
   void landed(std::size_t bytes) { left_ -= bytes; }
 
   // --- the request that the frame belongs to
-  /// Number of the peer's requests that were executed, which is also the number of the next request.
+  /// Returns the number of the peer's requests that were executed, which is also the number of the next
+  /// request.
   std::uint32_t handled() const { return handled_; }
-  /// True when a request of several frames is in progress.
+  /// Returns true when a request of several frames is in progress.
   bool is_under_way() const { return next_.has_value(); }
   /// Returns why the frame is out of order, as the first frame of a request or as a later one; null when it
   /// is in order.

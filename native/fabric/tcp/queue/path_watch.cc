@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t kUnansweredMax = 5;
 /// The same limit when the peer has sent something since then but has not acknowledged any of these bytes. In
 /// this case perhaps only one direction is silent, or the network loses many packets. If every fifth packet
-/// is lost in either direction, seven attempts in a row fail once in 1,300 times. They take 13 s.
+/// is lost in either direction, seven attempts in a row fail once in 1,300 times. Seven attempts take 13 s.
 constexpr std::uint32_t kUnansweredOfHeardMax = 6;
 /// When nothing has come from the peer for this number of milliseconds, the lower limit applies.
 constexpr std::uint32_t kSilentMs = 5000;
@@ -33,9 +33,9 @@ constexpr std::chrono::seconds kStoodStill{3};
 /// Minimum number of checks without an answer, because packets that were dropped by this host's own queue are
 /// resent twice a second.
 constexpr std::uint32_t kLooksLeast = 5;
-/// The first is the number of checks that may ask the kernel (1 to 6 us each) before the rest of the thread
-/// has its turn. The second is the length of the pause that follows. The checks of ten thousand busy sessions
-/// take 1.6 s.
+/// kLooksAtOnce is the number of checks that may ask the kernel (1 to 6 us each) before the rest of the
+/// thread has its turn. kPauseMs is the length of the pause that follows. The checks of ten thousand busy
+/// sessions take 1.6 s.
 constexpr std::size_t kLooksAtOnce = 64;
 constexpr std::uint32_t kPauseMs = 10;
 /// Number of idle queue pairs that are visited per check; each visit costs a cache line.
@@ -50,8 +50,8 @@ PathState kernel_path_state(int fd) {
   // Usually all bytes have arrived, and this call is cheaper than the other.
   if (::ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes == 0) return {};
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
-  // The number of retransmissions since the last acknowledgement of new data, or of probes of a closed
-  // window, which the kernel of a stopped peer answers.
+  // The number of retransmissions since the last acknowledgement of new data, or the number of probes of a
+  // closed window. The kernel of a stopped peer answers such probes.
   return {std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_probes),
           static_cast<std::uint64_t>(std::max(bytes, 0)), info.tcpi_last_ack_recv};
 }

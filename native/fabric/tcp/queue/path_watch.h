@@ -5,8 +5,8 @@
 // answers.
 //
 // The check runs once a second, and only for queue pairs that have sent something. When there are thousands
-// of such queue pairs, only some are checked at a time, because each check costs system calls. On the
-// device's thread.
+// of such queue pairs, only some are checked at a time, because each check costs system calls. This code runs
+// on the device's thread.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ class PathWatch {
     silent,     ///< packets no longer arrive
   };
 
-  /// Records that bytes have been given to the kernel. On the hot path.
+  /// Records that bytes have been given to the kernel. This function is on the hot path.
   void sent() { sent_ = true; }
   Found look(const TcpOptions& options, int fd, Clock::time_point now);
   bool is_silent() const { return silent_; }
@@ -60,9 +60,9 @@ class PathTimer final : public EventHandler {
   explicit PathTimer(Device& device) : device_(device) {}
   ~PathTimer() override;
 
-  /// Records that a queue pair has sent something. On the hot path.
+  /// Records that a queue pair has sent something. This function is on the hot path.
   void sent() { sent_ = true; }
-  /// Starts the timer if needed. Called before a sleep, and from time to time while polling.
+  /// Starts the timer if needed. This function is called before a sleep, and from time to time while polling.
   void start() {
     if (sent_ && !running_) run();
   }

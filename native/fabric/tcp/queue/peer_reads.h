@@ -1,6 +1,6 @@
-// READs and atomics of the peer that are being answered, in order. An atomic is executed when its turn comes,
-// so that its effect lies between the READs before and after it. Owned by a QueuePair, on the device's
-// thread.
+// These are READs and atomics of the peer that are being answered, in order. An atomic is executed when its
+// turn comes, so that its effect lies between the READs before and after it. A QueuePair owns this object and
+// uses it on the device's thread.
 #pragma once
 
 #include <array>

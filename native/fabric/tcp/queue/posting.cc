@@ -1,4 +1,4 @@
-// Posting, execution of local requests, and completions. See queue_pair.h.
+// Posts requests, executes local requests, and handles completions. See queue_pair.h.
 #include <algorithm>
 
 #include "fabric/tcp/queue/queue_pair.h"

@@ -1,4 +1,4 @@
-// Creation, connecting and the end of a queue pair. See queue_pair.h.
+// Creates, connects and ends a queue pair. See queue_pair.h.
 #include "fabric/tcp/queue/queue_pair.h"
 
 #include <cstring>
@@ -128,7 +128,7 @@ void QueuePair::wants_turn() {
 void QueuePair::turn() {
   enqueued_ = false;
   // This first sends messages that waited to be coalesced, so that the peer works on them while this side
-  // reads. It also sends an ack that was not sent with another frame.
+  // reads. The flush also sends an ack that was not sent with another frame.
   if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();
   if (socket_ && (!batch_.empty() || has_more(LoneAck::later))) flush();
@@ -157,8 +157,8 @@ bool QueuePair::check_path(PathWatch::Clock::time_point now) {
   return found == PathWatch::Found::under_way;
 }
 
-/// Called when a request of the peer has failed. This side learns of the failure from its own next request,
-/// as with a NIC.
+/// This function is called when a request of the peer has failed. This side learns of the failure from its
+/// own next request, as with a NIC.
 void QueuePair::peer_is_gone() {
   in_ = In::gone;
   close_socket();
@@ -192,8 +192,8 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
   cq_.announce();
 }
 
-/// Gives up the connection, and with it the bytes that are still to be sent. From here on no memory of the
-/// user is accessed.
+/// Drops the connection and the bytes that are still to be sent. From here on no memory of the user is
+/// accessed.
 void QueuePair::part(Op last_word, const Header* refusal) {
   if (path_.is_silent()) {
     // Otherwise no frame would arrive, and the kernel would retransmit for a minute.
@@ -203,8 +203,8 @@ void QueuePair::part(Op last_word, const Header* refusal) {
     return batch_.clear();
   }
   if (!batch_.may_be_read(device_.keys(), qp_num_)) {
-    // The rest of the frame in progress must not be sent, because its memory may no longer be read. It must
-    // not be omitted either. The connection is therefore reset.
+    // The rest of the frame in progress must not be sent, because its memory may no longer be read. The rest
+    // of the frame must not be omitted either. The connection is therefore reset.
     UniqueFd fd = std::move(socket_);
     socket_ = UniqueFd();
     cq_.remove(*this, fd.get());

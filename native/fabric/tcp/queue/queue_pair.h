@@ -1,10 +1,11 @@
-// A queue pair: one connection, from the address blobs to its end. Each part with a state of its own is a
+// A queue pair is one connection, from the address blobs to its end. Each part with a state of its own is a
 // class: the queues of the user, the batch of frames that is being sent, READs of the peer, the incoming
-// frame, the path. The two states below, and what they allow, belong to this class. It is defined in five
-// files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc (frames
-// out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending belong to one
-// class. An incoming frame causes an ack, answers or a refusal, and a send may end the connection for both
-// directions. Two classes would call each other at every step. Used on the device's thread.
+// frame, and the path. The two states below, and what they allow, belong to this class. The class is defined
+// in five files: queue_pair.cc (creation, connecting, end), posting.cc (requests of the user), sending.cc
+// (frames out), receiving.cc (bytes in) and frames.cc (the effect of each frame). Receiving and sending
+// belong to one class. An incoming frame causes an ack, answers or a refusal, and a send may end the
+// connection for both directions. Two classes would call each other at every step. This code runs on the
+// device's thread.
 //
 // Reading never waits for writing. Each incoming frame is executed or refused at once. At most a few frames
 // wait to be sent then: an ack, kReadsMax READ responses, and one refusal. Therefore two sides that only
@@ -76,7 +77,7 @@ class QueuePair final : public fabric::QueuePair {
   const Token& token() const { return address_.token; }
 
   // The following members are for the listener, the acceptor and the dialer.
-  /// Called when a connection for this queue pair has arrived.
+  /// This function is called when a connection for this queue pair has arrived.
   void take(IncomingConnection incoming);
   void connected(UniqueFd fd);
   /// Goes to ERR for a reason that no completion reports.
@@ -89,8 +90,8 @@ class QueuePair final : public fabric::QueuePair {
   bool asks_for_path() const { return path_.asks(); }
 
   // The following members are for the completion queue.
-  /// Called when the socket is ready. `ends` is set when the readable bytes are followed by the end of the
-  /// connection.
+  /// This function is called when the socket is ready. `ends` is set when the readable bytes are followed by
+  /// the end of the connection.
   void note_ready(bool readable, bool writable, bool ends);
   void turn();
   bool is_blocked() const { return out_ != Out::free; }
@@ -99,7 +100,7 @@ class QueuePair final : public fabric::QueuePair {
  private:
   /// The treatment of incoming frames. See the table above.
   enum class In : std::uint8_t { hears, refuses, deaf, gone };
-  /// Whether the socket accepts bytes.
+  /// Tells whether the socket accepts bytes.
   enum class Out : std::uint8_t { free, blocked, broken };
   /// A request of the peer that is refused. The refusal is sent behind the responses to earlier requests.
   struct Refusal {
@@ -124,7 +125,7 @@ class QueuePair final : public fabric::QueuePair {
     bulk,       ///< needs several frames, or a long one, and no frame has been sent
     under_way,  ///< some of its frames have been sent, and no other request may come between them
   };
-  /// Whether to send a separate ack now, or to wait for a frame that can carry the ack.
+  /// Tells whether to send a separate ack now, or to wait for a frame that can carry the ack.
   enum class LoneAck : std::uint8_t { now, later };
   /// Acknowledgements that are still to be sent or requested.
   struct Acks {
@@ -134,7 +135,7 @@ class QueuePair final : public fabric::QueuePair {
     bool question = false;  ///< a completion waits already, and no request in flight asks for an ack
     bool features = false;  ///< the peer has asked what this side supports; the answer is sent before the ack
     bool asks() const { return wanted || question; }
-    /// Called when a request has asked for an ack.
+    /// This function is called when a request has asked for an ack.
     void asked() { wanted = question = false; }
   };
 

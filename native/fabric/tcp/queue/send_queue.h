@@ -1,8 +1,9 @@
-// The send queue of a queue pair: posted requests, the progress of each, and which completion is due next. It
-// does not use the socket. Used by the queue pair, on the device's thread.
+// This is the send queue of a queue pair: posted requests, the progress of each, and which completion is due
+// next. The send queue does not use the socket. This file is used by the queue pair, on the device's thread.
 //
 // Meaning of the queue's indices (software/send_indices.h). Requests from `retired` to `started` are
-// completely in frames, or are executed local requests, and wait for the peer or for earlier requests.
+// completely in frames, or are executed local requests. These requests wait for the peer or for earlier
+// requests.
 #pragma once
 
 #include <sys/uio.h>
@@ -55,8 +56,8 @@ struct SendSlot {
     software::BindRequest bind;
   };
 
-  /// The operands of an atomic. An atomic has a single gather entry, so its operands are stored in place of a
-  /// second entry.
+  /// These functions access the operands of an atomic. An atomic has a single gather entry, so its operands
+  /// are stored in place of a second entry.
   AtomicOperands operands() const;
   void set_operands(const AtomicOperands& operands);
   /// Writes the segments of the bytes [offset, offset + bytes) of its local memory to `to`, which has room
@@ -64,7 +65,7 @@ struct SendSlot {
   std::size_t segments(std::uint32_t offset, std::uint32_t bytes, iovec* to);
 };
 
-/// The two queues determine the memory cost of an idle queue pair.
+/// This queue and the receive queue determine the memory cost of an idle queue pair.
 static_assert(sizeof(SendSlot) <= 192);
 
 class SendQueue {
@@ -100,7 +101,7 @@ class SendQueue {
   void moved(std::uint32_t bytes);
   /// Returns the number of bytes of WRITEs that are not in frames yet.
   std::uint64_t unsent_write_bytes() const { return unsent_write_bytes_; }
-  /// Called when all bytes of next() are in frames, or when it has been executed.
+  /// This function is called when all bytes of next() are in frames, or when it has been executed.
   void started();
 
   /// Returns a number for a request without a slot.
@@ -108,16 +109,16 @@ class SendQueue {
   /// Returns whether sent requests exist that the peer has not acknowledged.
   bool is_unacked() const { return acked_ != next_number_; }
 
-  /// Called when the peer has executed all requests before this number. Returns false when that is
-  /// impossible.
+  /// This function is called when the peer has executed all requests before this number. Returns false when
+  /// that is impossible.
   bool acked(std::uint32_t number);
   /// Returns the oldest READ that waits for bytes, or null.
   SendSlot* reading();
-  /// Called when all bytes of the oldest READ have arrived.
+  /// This function is called when all bytes of the oldest READ have arrived.
   void read_done();
   /// Makes outstanding READs into that memory discard their bytes.
   void abandon_reads(std::uint64_t addr, std::uint64_t bytes);
-  /// Called when the peer refuses this request. Returns false when that is impossible.
+  /// This function is called when the peer refuses this request. Returns false when that is impossible.
   bool refused(std::uint32_t number, WcStatus status);
   /// Fails the oldest request that the peer has not executed. Returns false when no such request exists.
   bool fail_oldest(WcStatus status);
@@ -127,7 +128,7 @@ class SendQueue {
   SendSlot* retire();
   /// Returns the index behind the request that retire() returned last.
   std::uint64_t retired() const { return at_.retired; }
-  /// Used in ERR: returns the next of the remaining requests, or null.
+  /// Returns the next of the remaining requests in ERR, or null.
   SendSlot* flush();
 
  private:

@@ -15,8 +15,8 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 /// Limit of bytes sent for one queue pair before other queue pairs have their turn and incoming data is
-/// handled: one bulk frame. With this limit, a small call beside transfers waits half as long as with eight
-/// frames (in one run), and the transfers are not slower.
+/// handled: one bulk frame. In one run, a small call beside transfers waited half as long with this limit as
+/// with eight frames, and the transfers were not slower.
 constexpr std::size_t kBytesPerTurn = kFrameBytesMax;
 constexpr std::uint32_t kSmall = 4096;
 
@@ -83,8 +83,8 @@ QueuePair::NextRequest QueuePair::next_request() {
   return is_small(slot) ? NextRequest::small : NextRequest::bulk;
 }
 
-/// Called when the next request waits. If it waits because the peer may not support it, this function asks
-/// the peer for its features. A request that the peer does not support is never sent.
+/// This function is called when the next request waits. If it waits because the peer may not support it, this
+/// function asks the peer for its features. A request that the peer does not support is never sent.
 void QueuePair::look_at_features() {
   if (sends_.needs_features()) acks_.question = asks_for_features_ = true;
   if (!sends_.lacks_features()) return;
@@ -93,9 +93,9 @@ void QueuePair::look_at_features() {
   carry_out_local();
 }
 
-/// Decides which frame is next. It chooses one frame at a time, because the choice depends on the previous
-/// frame: a local request may have become due that needs a question, and the request behind it may have
-/// begun.
+/// Decides which frame is next. The function chooses one frame at a time, because the choice depends on the
+/// previous frame: a local request may have become due that needs a question, and the request behind it may
+/// have begun.
 QueuePair::FrameKind QueuePair::next_frame(LoneAck ack) {
   if (!socket_) return FrameKind::none;
   if (in_ == In::refuses && peer_reads_.is_empty()) return FrameKind::refusal;

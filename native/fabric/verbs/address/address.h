@@ -1,5 +1,5 @@
-// The address of a queue pair in the form that the sideband connection carries: a fixed size, little endian.
-// Made and read when queue pairs connect.
+// This is the address of a queue pair in the form that the sideband connection carries: a fixed size, little
+// endian. Addresses are made and read when queue pairs connect.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ enum Way : std::uint8_t {
 };
 
 /// A random token that names one queue pair to rdma_cm's listener. Only a peer that has seen the queue pair's
-/// address knows it.
+/// address knows the token.
 using Token = std::array<std::uint8_t, 16>;
 
 struct Address {
@@ -35,12 +35,12 @@ struct Address {
   std::uint32_t psn = 0;    ///< number of its first packet, from a CSPRNG; not on iWARP
   std::uint16_t reads = 0;  ///< number of the peer's READs served at once
 
-  // For rdma_cm:
+  // The following fields are for rdma_cm.
   std::uint16_t ip_port = 0;          ///< passive side: port of the listener
   std::array<std::uint8_t, 16> ip{};  ///< IPv6; IPv4 as ::ffff:a.b.c.d
   Token token{};
 
-  // For the sideband:
+  // The following fields are for the sideband.
   std::uint8_t link_layer = 0;  ///< as IBV_LINK_LAYER_*
   std::uint8_t gid_type = 0;    ///< as enum ibv_gid_type
   std::uint16_t lid = 0;
@@ -61,7 +61,7 @@ std::string decode(std::span<const std::byte> bytes, const Address& mine, Addres
 /// port, little endian. Applications make it (runtime/verbs/listener-address.ts).
 inline constexpr std::size_t kListenerBytes = 4 + 16 + 2;
 bool names_listener(std::span<const std::byte> bytes);
-/// As decode(), for bytes that name a listener.
+/// Works like decode(), for bytes that name a listener.
 std::string decode_listener(std::span<const std::byte> bytes, const Address& mine, Address* address);
 
 }  // namespace rdma_rpc::fabric::verbs

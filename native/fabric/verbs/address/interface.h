@@ -1,5 +1,5 @@
-// The network interface that has an IP address, and the GIDs that belong to it. Called when devices are
-// opened or listed.
+// This is the network interface that has an IP address, and the GIDs that belong to it. This code is called
+// when devices are opened or listed.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// IP addresses of this host and of peers, in the form that rdma_cm needs. Used when devices are opened and
-// queue pairs connect.
+// These are IP addresses of this host and of peers, in the form that rdma_cm needs. This file is used when
+// devices are opened and queue pairs connect.
 #pragma once
 
 #include <sys/socket.h>
@@ -24,12 +24,12 @@ struct IpAddress {
   bool is_host() const;
 };
 
-/// Large enough for a sockaddr of either family.
+/// Returns the address in a structure that is large enough for either family.
 sockaddr_storage to_sockaddr(const IpAddress& address);
 IpAddress from_sockaddr(const sockaddr& address);
 /// Returns the address as text, with the port if it is not 0.
 std::string to_string(const IpAddress& address);
-/// The addresses of all interfaces that are up, except loopback.
+/// Returns the addresses of all interfaces that are up, except loopback.
 std::vector<IpAddress> host_addresses();
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -1,5 +1,5 @@
-// The connection attempts of a device: their time limits and their blocking calls. Each blocking call runs on
-// its own thread; everything else runs on the device's thread.
+// These are the connection attempts of a device: their time limits and their blocking calls. Each blocking
+// call runs on its own thread; everything else runs on the device's thread.
 #pragma once
 
 #include <chrono>
@@ -23,13 +23,14 @@ class Attempts {
   /// Returns false, with errno set, when the system refuses.
   bool open();
 
-  /// Readable while progress() has work to do. It may be watched together with other descriptors.
+  /// Returns a descriptor that is readable while progress() has work to do. The descriptor may be watched
+  /// together with others.
   int fd() const { return epoll_; }
   void progress();
   /// Returns whether an attempt is in progress; if so, each poll must also call progress().
   bool busy() const { return !limits_.empty(); }
 
-  // For connections:
+  // The following members are for connections.
   void enter(Connection& connection) { connections_.push_back(&connection); }
   void leave(Connection& connection);
   /// Makes progress() call connection.expire() at that time, unless another time is set or forget_limit() is

@@ -16,13 +16,14 @@ namespace {
 /// (rdma_reject()).
 constexpr int kInvalidServiceId = 8, kRejected = 28;
 
-/// RNR retry count for listeners of other programs: when the peer has no receive, retry without limit.
+/// RNR retry count for listeners of other programs. When the peer has no receive, this value retries without
+/// limit.
 constexpr std::uint8_t kRnrRetryEndless = 7;
 
 /// Number of requests that an active side sends within the time limit while no answer comes.
 constexpr int kRequests = 4;
 
-/// Compares in constant time.
+/// Compares two tokens in constant time.
 bool equal(const Token& a, const Token& b) {
   std::uint8_t differ = 0;
   for (std::size_t i = 0; i < a.size(); ++i) differ = static_cast<std::uint8_t>(differ | (a[i] ^ b[i]));
@@ -53,8 +54,8 @@ std::string CmConnection::start(const Address& peer) {
     why = resolve();
   } else {
     phase_ = Phase::waiting;
-    // A request came before connect(). It comes from the peer, or from another process that has seen our
-    // address.
+    // A request came before connect(). The sender of the request is the peer, or another process that has
+    // seen our address.
     if (id_ != nullptr && equal(asked_by_, active_word())) {
       why = accept();
     } else {
@@ -80,7 +81,7 @@ std::string CmConnection::resolve() {
   phase_ = Phase::resolving;
   id_.reset();
   id_ = manager_.create_id(this);
-  // Bind to our own address. Otherwise two devices of one host would bypass the wire between them.
+  // The id is bound to our own address. Otherwise two devices of one host would bypass the wire between them.
   const IpAddress& own = manager_.address();
   sockaddr_storage from = to_sockaddr({own.bytes, 0, own.scope});
   sockaddr_storage to = to_sockaddr({peer_.ip, peer_.ip_port, own.scope});
@@ -208,7 +209,7 @@ void CmConnection::handle(rdma_cm_event_type event, int status) {
       why = connect();
       break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-      // Move to INIT again, because the partition (P_Key) is known only now.
+      // The queue pair moves to INIT again, because the partition (P_Key) is known only now.
       why = move_to(IBV_QPS_INIT);
       if (why.empty()) why = move_to_rts();
       if (why.empty() && rdma_establish(id_.get()) != 0) why = refused(errno);

@@ -1,10 +1,9 @@
 // Connects a queue pair to its peer by rdma_cm. The queue pair already exists, and this file moves it through
-// its states, so that receives are posted in time. On iWARP the kernel moves it. Used on the device's thread.
-//
-// rdma_cm sends a lost message again only after four seconds. Therefore the active side repeats its request
-// earlier, with another id, and the passive side uses the newest request. The queue pairs are not affected,
-// because the address blobs contain the numbers of their first packets. On iWARP, TCP makes the handshake and
-// repeats messages by itself.
+// its states, so that receives are posted in time. On iWARP the kernel moves the queue pair. This code runs
+//on the device's thread. rdma_cm sends a lost message again only after four seconds. Therefore the active
+//side repeats its request earlier, with another id, and the passive side uses the newest request. The queue
+//pairs are not affected, because the address blobs contain the numbers of their first packets. On iWARP, TCP
+//makes the handshake and repeats messages by itself.
 #pragma once
 
 #include <memory>
@@ -19,8 +18,8 @@ namespace rdma_rpc::fabric::verbs {
 
 class QueuePair;
 
-/// The private data of an active side's request. It names the queue pair of the peer and the sender's own
-/// queue pair.
+/// The private data of an active side's request. The data names the queue pair of the peer and the sender's
+/// own queue pair.
 struct PrivateData {
   static constexpr std::uint32_t kMagic = 0x43565252;  // "RRVC"
   std::uint32_t magic = kMagic;
@@ -44,7 +43,7 @@ class CmConnection final : public Connection {
   void call_returned() override;
   void expire() override;
 
-  // For the connection manager:
+  // The following members are for the connection manager.
   void handle(rdma_cm_event_type event, int status);
   /// Takes a peer's request. Returns true when the request is for this queue pair, which then owns `id`.
   bool offer(const PrivateData& data, IdPtr& id);

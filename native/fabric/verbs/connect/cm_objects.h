@@ -1,5 +1,5 @@
-// Owners of the objects of librdmacm. Used by the files that connect queue pairs, on the device's thread.
-// Objects of an abandoned attempt are destroyed on the thread of that attempt.
+// These are owners of the objects of librdmacm. The files that connect queue pairs use it on the device's
+// thread. Objects of an abandoned attempt are destroyed on the thread of that attempt.
 #pragma once
 
 #include <rdma/rdma_cma.h>

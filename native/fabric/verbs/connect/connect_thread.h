@@ -1,7 +1,8 @@
-// A thread for the blocking call of a connection attempt. The thread ends with the attempt. Two calls may
-// block. With rdma_cm, an iWARP driver may connect a TCP socket inside rdma_connect(). When the network is
-// dead, soft-iWARP blocks there for two minutes, and then waits for the answer in rdma_destroy_id(). Without
-// rdma_cm, ibv_modify_qp() resolves the hardware address of the peer. Used by the two kinds of Connection.
+// This is a thread for the blocking call of a connection attempt. The thread ends with the attempt. Two calls
+// may block. With rdma_cm, an iWARP driver may connect a TCP socket inside rdma_connect(). When the network
+// is dead, soft-iWARP blocks there for two minutes, and then waits for the answer in rdma_destroy_id().
+// Without rdma_cm, ibv_modify_qp() resolves the hardware address of the peer. This file is used by the two
+// kinds of Connection.
 #pragma once
 
 #include <chrono>
@@ -33,13 +34,13 @@ class WakeUp {
 
 class ConnectThread {
  public:
-  /// The function to call. Returns an errno, 0 for success.
+  /// The function that the thread calls. It returns an errno, or 0 for success.
   using Call = std::function<int()>;
   /// Returns null when no further thread can be started.
   static std::shared_ptr<ConnectThread> start(Call call, std::shared_ptr<WakeUp> wake_up);
 
-  /// The result of the call. Returns nothing if the call is still running after `wait`, or if the wake-up was
-  /// rung for another reason in the meantime.
+  /// Returns the result of the call. Returns nothing if the call is still running after `wait`, or if the
+  /// wake-up was rung for another reason in the meantime.
   std::optional<int> result(std::chrono::milliseconds wait = {});
   /// Ends the attempt; the caller owns all objects.
   void release();

@@ -1,5 +1,5 @@
-// The rdma_cm objects of a device: the event channel of all its connections, and the listener for incoming
-// ones. Used on the device's thread.
+// These are the rdma_cm objects of a device: the event channel of all its connections, and the listener for
+// incoming ones. This code runs on the device's thread.
 #pragma once
 
 #include <chrono>
@@ -24,19 +24,20 @@ class ConnectionManager {
   static std::unique_ptr<ConnectionManager> open(const Device& device, std::string* why);
   ~ConnectionManager();
 
-  /// Readable while progress() has work to do. It may be watched together with other descriptors.
+  /// Returns a descriptor that is readable while progress() has work to do. The descriptor may be watched
+  /// together with others.
   int fd() const { return channel_->fd; }
   void progress();
 
-  /// Starts to listen for the peers' connections; call it once. Returns "", or why that failed.
+  /// Starts to listen for the peers' connections. Must be called once. Returns "", or why that failed.
   std::string listen();
   /// Returns whether the device was removed from the machine. The kernel then waits until the device is
   /// closed.
   bool removed() const { return removed_; }
-  /// Address of this device, with the listener's port while it listens.
+  /// Returns the address of this device, with the listener's port while the device listens.
   const IpAddress& address() const { return address_; }
 
-  // For connections:
+  // The following members are for connections.
   const Device& device() const { return device_; }
   const std::shared_ptr<rdma_event_channel>& channel() const { return channel_; }
   IdPtr create_id(void* context) const;

@@ -88,8 +88,8 @@ class Watch {
 
 void let_go_of_removed(IdPtr anchor) {
   // librdmacm closes a removed device only when it scans the devices again and finds a new one. Until then it
-  // keeps the numbers of the device's descriptors, so these are redirected to /dev/null and not closed. They
-  // are still open now, because an id is bound to the device.
+  // keeps the numbers of the device's descriptors, so these are redirected to /dev/null and not closed. The
+  // descriptors are still open now, because an id is bound to the device.
   const int nowhere = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nowhere < 0) return;
   for (const int fd : {anchor->verbs->cmd_fd, anchor->verbs->async_fd}) ::dup3(nowhere, fd, O_CLOEXEC);

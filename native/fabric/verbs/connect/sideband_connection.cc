@@ -74,7 +74,8 @@ void SidebandConnection::call_returned() {
   if (!why.empty()) qp_.fail(why);
 }
 
-/// Called when the thread's call has returned. Returns "", or why the queue pair is not connected.
+/// This function is called when the thread's call has returned. Returns "", or why the queue pair is not
+/// connected.
 std::string SidebandConnection::finish(int error) {
   thread_->release();
   thread_.reset();

@@ -1,5 +1,6 @@
-// Address handles of a device, and the resolution of a GID to the path of the datagrams for it. The device
-// makes address handles for users, and each UD queue pair for itself. Used on the device's thread.
+// These are address handles of a device, and the resolution of a GID to the path of the datagrams for it. The
+// device makes address handles for users, and each UD queue pair for itself. This code runs on the device's
+// thread.
 #pragma once
 
 #include <memory>
@@ -25,8 +26,9 @@ class AddressHandle final : public fabric::AddressHandle {
 /// rdma_cm. Returns "", or why the port cannot reach the group.
 std::string to_group_of(const Port& port, Gid* group);
 
-/// Returns a handle for datagrams from that port, or null with the reason in `error`. On Ethernet, the kernel
-/// may first look for the neighbour, which takes up to three seconds when the neighbour does not answer.
+/// Returns a handle for datagrams that this port sends, or null with the reason in `error`. On Ethernet, the
+/// kernel may first look for the neighbour, which takes up to three seconds when the neighbour does not
+/// answer.
 std::unique_ptr<AddressHandle> make_handle(ibv_pd* pd, const Port& port, const AhAttr& attr,
                                            std::string* error);
 

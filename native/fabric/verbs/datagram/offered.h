@@ -1,5 +1,5 @@
 // Finds out which types of queue pairs besides RC a device has (UC, UD, and UD with multicast), by making one
-// of each. Called when a device is opened, on its thread.
+// of each. This code is called when a device is opened, on the thread of that device.
 #pragma once
 
 #include "fabric/fabric.h"

@@ -1,5 +1,5 @@
-// All attributes of the devices of this machine, as ibv_devinfo -v shows them. Called by the plug-in's entry
-// point, on the JS thread of a command.
+// Returns all attributes of the devices of this machine, as ibv_devinfo -v shows them. This code is called by
+// the plug-in's entry point, on the JS thread of a command.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// All attributes of a port, as ibv_devinfo -v shows them. Called by details.cc.
+// Returns all attributes of a port, as ibv_devinfo -v shows them. This code is called by details.cc.
 #pragma once
 
 #include <infiniband/verbs.h>

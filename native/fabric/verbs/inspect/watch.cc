@@ -102,7 +102,7 @@ std::unique_ptr<VerbsWatch> watch_device(const std::string& name, std::string* e
     if (name != ibv_get_device_name(device)) continue;
     ContextPtr context = open_context(device, error);
     if (context == nullptr) return nullptr;
-    // take() must not wait.
+    // take() must not block, so the descriptor is non-blocking.
     const int flags = ::fcntl(context->async_fd, F_GETFL);
     if (flags < 0 || ::fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {
       *error = name + ": its events cannot be read: " + std::strerror(errno);

@@ -1,6 +1,6 @@
 // Receives the asynchronous events of a device for `rdma-rpc events`, on a context of its own that has no
 // queue pairs. Every context gets the events of the device and of its ports. The event of an object goes only
-// to the process that owns the object. Called on the JS thread of the command.
+// to the process that owns the object. This code is called on the JS thread of the command.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// A completion queue that never overruns, however many queue pairs are made on it. It consists of one or more
-// completion queues of the device ("device CQs") on one channel. Used on the device's thread.
+// This is a completion queue that never overruns, however many queue pairs are made on it. The queue consists
+// of one or more completion queues of the device ("device CQs") on one channel. This code runs on the
+// device's thread.
 #pragma once
 
 #include <memory>

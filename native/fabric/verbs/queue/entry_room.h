@@ -1,5 +1,5 @@
-// The size of each entry of a queue pair's send queue, and the memory that the queues take. Called when a
-// queue pair is made, on the device's thread.
+// This is the size of each entry of a queue pair's send queue, and the memory that the queues take. This code
+// is called when a queue pair is made, on the device's thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -23,8 +23,8 @@ inline EntryRoom entry_room(const QpOptions& options, const Capabilities& can) {
   return {wanted(options.max_sge, can.max_sge), wanted(options.max_inline, can.max_inline)};
 }
 
-/// Returns an estimate of the locked memory of the two queues. It follows the layout of mlx5; other devices
-/// have entries of about the same size, and all of them round up to powers of two.
+/// Returns an estimate of the locked memory of the two queues. The estimate follows the layout of mlx5; other
+/// devices have entries of about the same size, and all of them round up to powers of two.
 inline std::uint64_t ring_bytes(const ibv_qp_cap& cap) {
   constexpr std::uint64_t kHead = 32, kSge = 16, kInlineHead = 4, kUnit = 64;
   const std::uint64_t gathered = kSge * cap.max_send_sge, carried = kInlineHead + cap.max_inline_data;

@@ -1,5 +1,6 @@
-// Posts the requests of a queue pair to the device, many with one doorbell. See queue_pair.h. This is the hot
-// path: it makes no allocation, takes no lock of ours, and makes no system call except those of the driver.
+// Posts the requests of a queue pair to the device, many with one doorbell. See queue_pair.h. This code is
+// the hot path. It allocates nothing, takes no lock of ours, and makes no system call except those of the
+// driver.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -251,8 +252,8 @@ std::size_t QueuePair::post_chain(std::span<const SendWr> requests) {
       }
       sends_.rewind(first);
     }
-    // If no request is at fault, the doorbell failed. The doorbell of soft-RoCE is a system call, which the
-    // kernel refuses after the process has changed its credentials.
+    // When no request is at fault, the doorbell has failed. The doorbell of soft-RoCE is a system call, which
+    // the kernel refuses after the process has changed its credentials.
     fail(why_not_posted(error));
   }
   for (const SendWr& wr : requests.first(binds ? count : 0)) {

@@ -1,7 +1,8 @@
-// A queue pair, most often a reliable connection. Malformed requests of RC are posted as requests that fail
-// when their turn comes. Requests that are posted after a failure end without the device. Creation and
-// connecting are in queue_pair.cc, posting in posting.cc, the differences of UC and UD in unreliable.cc, the
-// moves between states in states.cc, requests for the watchdog in watchdog.cc. Used on the device's thread.
+// This is a queue pair, most often a reliable connection. Malformed requests of RC are posted as requests
+// that fail when their turn comes. Requests that are posted after a failure end without the device. Creation
+// and connecting are in queue_pair.cc, posting in posting.cc, the differences of UC and UD in unreliable.cc,
+// the moves between states in states.cc, requests for the watchdog in watchdog.cc. This code runs on the
+// device's thread.
 #pragma once
 
 #include <algorithm>
@@ -30,12 +31,12 @@ inline std::uint64_t total(std::span<const Sge> sges) {
 
 class QueuePair final : public fabric::QueuePair {
  public:
-  /// Length of the send queue to request from the device. Includes room for internal requests if the device
-  /// allows it.
+  /// Returns the length of the send queue to request from the device. The length includes room for internal
+  /// requests if the device allows it.
   static std::uint32_t device_sends(const QpOptions& options, const Device& device);
 
-  /// The number of internal requests in addition to the user's: those of ask_for_last_packet(), and those of
-  /// soft/.
+  /// Returns the number of internal requests in addition to the user's: those of ask_for_last_packet(), and
+  /// those of soft/.
   static std::uint32_t internal_sends(bool active, const Device& device);
 
   /// `device_cq` must have entries reserved for both queues.
@@ -57,7 +58,7 @@ class QueuePair final : public fabric::QueuePair {
   std::string attach_multicast(const Gid& group) override;
   std::string detach_multicast(const Gid& group) override;
 
-  // For the connection, and for events of the device:
+  // The following members are for the connection, and for events of the device.
   ibv_qp* get() const { return qp_.get(); }
   QpType type() const { return type_; }
   bool is_stepwise() const { return stepwise_; }
@@ -68,17 +69,18 @@ class QueuePair final : public fabric::QueuePair {
   void connected() { state_ = QpState::rts; }
   /// Goes to ERR for a reason that no completion reports. The first reason is kept.
   void fail(const std::string& why);
-  /// The device has flushed a request. If this side has not caused that, the device's events give the reason.
+  /// Must be called when the device has flushed a request. If this side has not caused the flush, the
+  /// device's events give the reason.
   void flushed();
-  /// The device could not execute a request, possibly because a port is down.
+  /// Must be called when the device could not execute a request, possibly because a port is down.
   void not_carried_out();
   /// Returns whether this side knows that the queue pair is in ERR.
   bool has_failed() const { return state_ == QpState::err; }
   bool is_connecting() const { return state_ == QpState::rtr; }
   void data_came();
 
-  // For the completion queue and the device. The id of a work request consists of bit 63 for a receive, the
-  // queue pair's slot, and the number of its entry.
+  // The following members are for the completion queue and the device. The id of a work request consists of
+  // bit 63 for a receive, the queue pair's slot, and the number of its entry.
   static std::uint32_t slot_of(std::uint64_t id) { return static_cast<std::uint32_t>(id >> 32) & 0x7fffffff; }
   static bool is_receive(std::uint64_t id) { return (id & kReceive) != 0; }
   bool is(const ibv_qp* qp) const { return qp_.get() == qp; }
@@ -86,34 +88,35 @@ class QueuePair final : public fabric::QueuePair {
   bool is_on(const ibv_srq* srq) const { return shared_ != nullptr && shared_->srq().get() == srq; }
   bool shares_receives() const { return shared_ != nullptr; }
   std::uint32_t tag() const { return tag_; }
-  /// Called when the device takes no more shared receives for this queue pair, because it has ended.
+  /// This function is called when the device takes no more shared receives for this queue pair, because it
+  /// has ended.
   void takes_no_more();
-  /// Call when completions are missing. Later completions are ignored: all outstanding requests end as
-  /// flushed.
+  /// Must be called when completions are missing. Later completions are ignored: all outstanding requests end
+  /// as flushed.
   void lose_completions(const std::string& why);
   bool has_lost_completions() const { return lost_completions_; }
   /// Number of windows whose last bind was on this queue pair and whose keys are not known to be invalid.
   mutable std::uint32_t windows_bound = 0;
   bool has_carried_out(std::uint32_t request) const { return sends_.has_succeeded(request); }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
-  /// Called in ERR when the completion queue is empty. A device does not report unsignaled requests that it
-  /// has executed. Without this check, requests behind them would wait for ever. The first call destroys the
-  /// device's queue pair, so that the device does nothing more. The next call ends all requests without a
-  /// completion as flushed. Returns true when the call has destroyed the queue pair.
+  /// This function is called in ERR when the completion queue is empty. A device does not report unsignaled
+  /// requests that it has executed. Without this check, requests behind them would wait for ever. The first
+  /// call destroys the device's queue pair, so that the device does nothing more. The next call ends all
+  /// requests without a completion as flushed. Returns true when the call has destroyed the queue pair.
   bool finish_flush();
   /// Returns whether finish_flush() or poll_failed() has work to do.
   bool is_flushing();
   /// Moves completions of requests that end without the device to `out`.
   std::size_t poll_failed(std::span<Wc> out);
-  /// Called when the device is removed: ends all requests that the device has.
+  /// Ends all requests that the device has. Must be called when the device is removed.
   void lose_device(const std::string& why);
-  /// Called each second. Fails the queue pair when nothing has completed for too long. Returns false when no
-  /// request is outstanding.
+  /// Must be called each second. Fails the queue pair when nothing has completed for too long. Returns false
+  /// when no request is outstanding.
   bool check_requests();
   /// Returns null when the device's driver needs no workaround.
   soft::Workaround* workaround() const { return workaround_.get(); }
 
-  // For soft/:
+  // The following members are for soft/.
   Device& device() const { return device_; }
   WorkQueue& sends() { return sends_; }
   const WorkQueue& receives() const { return receives_; }
@@ -149,7 +152,7 @@ class QueuePair final : public fabric::QueuePair {
   WcStatus check_unreliable(const SendWr& wr, std::uint64_t bytes) const;
   std::size_t leading_good(std::span<const SendWr> requests) const;
   void refuse(const SendWr& request);
-  /// Post the first of these requests with one doorbell. post_chain() returns their number.
+  /// These functions post the first of these requests with one doorbell. post_chain() returns their number.
   void post_drain(const SendWr& request);
   std::size_t post_chain(std::span<const SendWr> requests);
   WcStatus check(const SendWr& wr, std::uint64_t bytes) const;
@@ -187,7 +190,7 @@ class QueuePair final : public fabric::QueuePair {
 
   std::unique_ptr<soft::Workaround> workaround_;
   std::unique_ptr<soft::Nudge> nudge_;  ///< on iWARP, for the active side
-  /// the oldest request, and the seconds for which it has been the oldest
+  /// The oldest request, and the number of seconds for which it has been the oldest.
   std::uint32_t oldest_ = 0, waits_s_ = 0;
 };
 

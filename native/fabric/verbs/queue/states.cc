@@ -1,5 +1,5 @@
-// The moves between states that a user asks for; see QueuePair::move_to() in fabric.h. On the device's
-// thread.
+// These are the moves between states that a user asks for; see QueuePair::move_to() in fabric.h. This code
+// runs on the device's thread.
 #include <cstring>
 
 #include "fabric/verbs/queue/queue_pair.h"

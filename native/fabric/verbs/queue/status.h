@@ -1,5 +1,5 @@
-// Translates the device's completion statuses to those of fabric.h. Called for each completion, on the
-// device's thread.
+// Translates the device's completion statuses to those of fabric.h. This code is called for each completion,
+// on the device's thread.
 #pragma once
 
 #include "fabric/fabric.h"

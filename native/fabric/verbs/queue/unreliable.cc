@@ -1,6 +1,7 @@
-// The behaviour of UC and UD queue pairs that differs from RC. A wrong request never reaches the device. It
-// moves the queue pair to SQE, as IBTA demands, and receives continue there. Every request that the device
-// gets is signaled, so all of them have completed when the queue pair goes to SQE. See queue_pair.h.
+// Implements the behaviour of UC and UD queue pairs that differs from RC. A wrong request never reaches the
+// device. Such a request moves the queue pair to SQE, as IBTA demands, and receives continue there. Every
+// request that the device gets is signaled, so all of them have completed when the queue pair goes to SQE.
+// See queue_pair.h.
 #include <algorithm>
 #include <cstring>
 

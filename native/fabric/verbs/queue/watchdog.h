@@ -1,7 +1,7 @@
 // Detects requests that a device never completes. A device should end each request within the time of its
 // retries. However, software drivers do not always do that (soft/), and a NIC's firmware may fail, too. While
 // requests are outstanding, each queue pair is checked once a second. If the oldest request is too old and
-// the remedies of soft/ did not help, the queue pair goes to ERR. Used on the device's thread.
+// the remedies of soft/ did not help, the queue pair goes to ERR. This code runs on the device's thread.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ class Watchdog {
   /// Returns false when the system has no timer for it.
   bool open();
 
-  /// Readable when progress() has work to do.
+  /// Returns a descriptor that is readable when progress() has work to do.
   int fd() const { return timer_; }
-  /// Records that a request is posted. On the hot path.
+  /// Records that a request is posted. This function is on the hot path.
   void posted() { posted_ = true; }
-  /// Starts the timer if needed. Called before a sleep, and now and then while polling.
+  /// Starts the timer if needed. This function is called before a sleep, and now and then while polling.
   void start() {
     if (posted_ && !running_) run();
   }
   void progress();
-  /// Seconds that a request may take; for tests and error texts.
+  /// Returns the number of seconds that a request may take, for tests and error texts.
   static std::uint32_t limit_s(std::uint8_t ack_timeout, std::uint8_t retry_count);
 
  private:

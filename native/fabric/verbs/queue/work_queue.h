@@ -1,6 +1,7 @@
-// The requests in one of a queue pair's two queues, in the order in which they were posted, each with the
-// data that is needed when it completes. The first part of them is on the device. Requests that are posted
-// after the queue pair failed never reach the device. They end here, after the requests that the device has.
+// These are the requests in one of a queue pair's two queues, in the order in which they were posted. Each
+// has the data that is needed when it completes. The first requests are on the device. Requests that are
+// posted after the queue pair failed never reach the device. Such requests end here, after the requests that
+// the device has.
 #pragma once
 
 #include <bit>
@@ -15,10 +16,11 @@ struct Entry {
   std::uint64_t wr_id = 0;
   std::uint32_t bytes = 0;
   Opcode opcode = Opcode::send;
-  /// the status of the completion unless it is flushed; success means that the device's status counts
+  /// The status of the completion unless the request is flushed; success means that the device's status
+  /// counts.
   WcStatus status = WcStatus::success;
-  bool signaled = true;   ///< its success must be reported
-  bool internal = false;  ///< nothing of it is reported; see QueuePair::ask_for_last_packet()
+  bool signaled = true;   ///< the success of the request must be reported
+  bool internal = false;  ///< nothing about the request is reported; see QueuePair::ask_for_last_packet()
 };
 
 class WorkQueue {
@@ -74,12 +76,12 @@ class WorkQueue {
   bool has_succeeded(std::uint32_t number) const {
     return static_cast<std::int32_t>(succeeded_ - number) > 0;
   }
-  /// The number of the next request.
+  /// Returns the number of the next request.
   std::uint32_t next() const { return tail_; }
   /// Returns whether the device has requests that are not known to be complete, and no other request waits
   /// behind them.
   bool last_unknown() const { return head_ != device_tail_ && tail_ == device_tail_; }
-  /// The next request that ends without the device, or null.
+  /// Returns the next request that ends without the device, or null.
   Entry* next_failed() { return head_ == device_tail_ && head_ != tail_ ? &at(head_) : nullptr; }
   void pop_failed() { device_tail_ = ++head_; }
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::uint32_t kRxeVendor = 0xffffff, kSiwVendor = 0x626d74;
 /// Soft-RoCE counts each lost packet of a WRITE as a retry, and resets the count only when an acknowledgement
-/// comes. It requests an acknowledgement with the last packet of each WRITE, and with every 65th packet.
+/// comes. Soft-RoCE requests an acknowledgement with the last packet of each WRITE, and with every 65th
+/// packet.
 constexpr std::uint64_t kRxeWriteBytes = 64 * 1024;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Determines which of the kernel's software drivers a device has, and the defects of that driver. Called by
-// the probe and when devices and queue pairs are made; no other file depends on the driver. On the device's
-// thread.
+// Determines which of the kernel's software drivers a device has, and the defects of that driver. The probe
+// calls this code, and so does the code that makes devices and queue pairs, on the device's thread. No other
+// file depends on the driver.
 //
 //   defect                                        driver      Linux           worked around in
 //   a bind is executed again                      soft-RoCE   5.14 and later  rxe.cc
@@ -44,7 +44,8 @@ Driver driver_of(const ibv_device_attr& attributes);
 /// those that work with a peer that has soft-iWARP.
 void restrict_to(Driver driver, bool iwarp, Capabilities* can);
 
-/// The result must be kept as long as the context is used. Null when the driver needs no such object.
+/// The result must be kept as long as the context is used. The result is null when the driver needs no such
+/// object.
 CqPtr prepare(Driver driver, ibv_context* context);
 
 /// Returns the number of requests that the driver's workaround may post in addition to the user's requests.

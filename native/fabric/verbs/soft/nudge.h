@@ -2,11 +2,11 @@
 // side has this workaround, because the active side cannot know the peer's driver. The queue pair's watchdog
 // calls it once a second, on the device's thread and never on the path of a request.
 //
-// The first message of the active side may stay in the socket of a peer that is soft-iWARP (driver.h has the
-// kernel versions) and was slow to accept. The reason is that siw_accept() answers before it takes over the
-// socket, and reads only when more data comes. Therefore, an active side that has sent something and received
-// nothing yet sends an empty WRITE after 1, 2, 4, 8 and 16 seconds. When anything is received, the peer has
-// begun to read.
+// The first message of the active side may stay in the socket of a peer that uses soft-iWARP (driver.h has
+// the kernel versions) and was slow to accept. The reason is that siw_accept() answers before it takes over
+// the socket, and reads only when more data comes. Therefore, an active side that has sent something and
+// received nothing yet sends an empty WRITE after 1, 2, 4, 8 and 16 seconds. When anything is received, the
+// peer has begun to read.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace rdma_rpc::fabric::verbs::soft {
 
 class Nudge {
  public:
-  /// Number of requests that it may have on the device in addition to the user's requests.
+  /// Number of requests that this workaround may have on the device in addition to the user's requests.
   static constexpr std::uint32_t kSendsMax = 5;
 
   explicit Nudge(QueuePair& qp) : qp_(qp) {}
-  /// Called each second. Returns false when the peer needs no further WRITE.
+  /// This function is called each second. Returns false when the peer needs no further WRITE.
   bool second();
 
  private:

@@ -22,7 +22,7 @@ CqPtr cover_reserved_key(ibv_context* context) {
   while (up_to_it.back() != nullptr && up_to_it.size() < kTriesMax)
     up_to_it.push_back(make(context, kOnePage));
   if (up_to_it.back() != nullptr || up_to_it.size() < 2) return nullptr;
-  // Replace the last queue by a longer one.
+  // The last queue is replaced by a longer one.
   up_to_it.resize(up_to_it.size() - 2);
   return make(context, kSomePages);
 }

@@ -1,5 +1,5 @@
 // Works around a defect of soft-iWARP's library, which treats one valid offset of a mapping as an error code.
-// Called when a device is opened.
+// This code is called when a device is opened.
 #pragma once
 
 #include "fabric/verbs/objects.h"

@@ -1,5 +1,5 @@
 // Works around defects of soft-RoCE's driver (driver.h has the kernel versions), by holding back requests
-// that must not be on the device at once. Made by make_workaround(), on the device's thread.
+// that must not be on the device at once. make_workaround() makes these objects, on the device's thread.
 //
 // When a packet is lost or late, the driver goes back to the oldest unacknowledged request and executes all
 // requests from there again. This causes two defects.
@@ -11,17 +11,17 @@
 // Second, a WRITE of several packets may be acknowledged while the driver sends it again. The driver then
 // sends an additional packet of 0 bytes for this WRITE, so the following packets get numbers that are too
 // high by one. A peer that has already received some of the following packets mistakes the rest for new
-// packets. It executes a SEND twice, writes bytes of a WRITE to the wrong place until one packet is left
-// over, and then ends the queue pair (rem_inv_req_err). Therefore nothing is posted behind such a WRITE until
-// it is acknowledged.
+// packets. Such a peer executes a SEND twice, writes bytes of a WRITE to the wrong place until one packet is
+// left over, and then ends the queue pair (rem_inv_req_err). Therefore nothing is posted behind such a WRITE
+// until it is acknowledged.
 //
 // Requests that are posted behind a held request are held, too. No other driver needs this, so the copies may
 // be made on the heap.
 //
 // The driver's requester sleeps before it announces the event for which it waits (rxe_requester():
-// wait_fence, wait_psn, need_req_skb). It may miss the event and then sleep until the next doorbell, because
-// no timer runs. When the oldest request has not moved from one second to the next, the doorbell is rung
-// again.
+// wait_fence, wait_psn, need_req_skb). The requester may miss the event and then sleep until the next
+// doorbell, because no timer runs. When the oldest request has not moved from one second to the next, the
+// doorbell is rung again.
 //
 // The completion of a SEND_WITH_INV has the kernel's number for the flag, which differs from the library's.
 #pragma once

@@ -1,5 +1,5 @@
 // Works around defects of soft-iWARP's driver in the handling of requests (driver.h has the kernel versions).
-// Made by make_workaround(), on the device's thread.
+// make_workaround() makes these objects, on the device's thread.
 //
 // A request after a READ may complete before the READ unless the request is fenced, and READs themselves
 // cannot be fenced. A receive without an entry is refused, so it gets an entry of 0 bytes. (On InfiniBand

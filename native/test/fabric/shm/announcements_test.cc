@@ -1,5 +1,5 @@
-// Many queue pairs on one completion queue: a poll looks only at the active ones, however many exist. The
-// tests count and do not measure time.
+// Tests many queue pairs on one completion queue: a poll looks only at the active ones, however many exist.
+// The tests count and do not measure time.
 #include "fabric/shm/queue/announcements.h"
 
 #include <poll.h>
@@ -103,7 +103,7 @@ TEST_F(ShmMany, APollChecksTheActiveQueuePairs) {
     ASSERT_TRUE(from.send(321));
     ASSERT_EQ(to.receive(), std::vector<std::size_t>{321});
   }
-  // These are the queue pair itself and a few that were already watched.
+  // The poll looks at the queue pair itself and at a few that were already watched.
   EXPECT_LE(to.looked_at() - before, kPolls * 4);
 }
 

@@ -30,7 +30,7 @@ std::string connect_with(const shm::AddressBlob& blob) {
   return reason;
 }
 
-/// A copy of the peer's queue pair segment in a memfd with other seals or of another size.
+/// Returns a copy of the peer's queue pair segment in a memfd with other seals or of another size.
 UniqueFd forged_segment(const shm::AddressBlob& blob, std::size_t more_bytes, int seals) {
   UniqueFd fd(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = shm::qp_segment_bytes(blob.receive_slots) + more_bytes;

@@ -1,5 +1,5 @@
-// A unix socket to which tests connect queue pairs of shm-fd. It works like a server's listener: it reads the
-// first bytes of each connection, and hands the connection over.
+// This is a unix socket to which tests connect queue pairs of shm-fd. The socket works like a server's
+// listener: it reads the first bytes of each connection, and hands the connection over.
 #pragma once
 
 #include <gtest/gtest.h>

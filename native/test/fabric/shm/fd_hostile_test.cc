@@ -1,5 +1,5 @@
-// shm-fd: messages of a peer that bypasses this code. For every such message, the queue pair refuses it with
-// a reason, nothing else is affected, every wait ends, and no SIGBUS is raised.
+// Tests messages that a shm-fd peer sends when it bypasses this code. The queue pair refuses every such
+// message with a reason. Nothing else is affected, every wait ends, and no SIGBUS is raised.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// shm-fd: violations of the protocol by a connected peer.
+// Tests violations of the shm-fd protocol by a connected peer.
 #include "fabric/shm/fd_liar.h"
 
 namespace rdma_rpc::fabric::test {
@@ -9,7 +9,7 @@ namespace {
 struct LateLie {
   const char* name;
   void (*tell)(const Victim&, Liar&);
-  bool is_end;  ///< whether the lie ends the queue pair
+  bool is_end;  ///< true when the lie ends the queue pair
 };
 void PrintTo(const LateLie& lie, std::ostream* out) { *out << lie.name; }
 

@@ -1,5 +1,5 @@
-// shm-fd: a queue pair that waits for its peer, and the far end of its control connection, operated by the
-// test. Used by tests of hostile peers.
+// This is a shm-fd queue pair that waits for its peer, and the far end of its control connection, which the
+// test operates. Tests of hostile peers use this file.
 #pragma once
 
 #include <fcntl.h>

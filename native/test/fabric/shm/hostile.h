@@ -1,4 +1,4 @@
-// Code that the tests of hostile shm peers share: a queue pair's segment that is written from outside, and
+// The tests of hostile shm peers share this code: a queue pair's segment that is written from outside, and
 // seeded numbers.
 #pragma once
 

@@ -110,7 +110,7 @@ bool exchange_one(ShmEnd& from, ShmEnd& to) {
 }
 
 TEST(ShmHostile, GarbageCostsOnlyItsOwnQueuePair) {
-  // Both sides are this process, so with access by address the garbage could damage the test itself.
+  // Both sides are this process, so garbage that is accessed by address could damage the test itself.
   const ShmOptions options{.revoke_grace_us = 0, .any_memory = false, .epoch_cells = 4};
   ShmEnd victim(options), hostile(options), friendly(options);
   // Another queue pair of the same device must keep working.

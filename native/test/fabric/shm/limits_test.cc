@@ -1,5 +1,5 @@
-// shm in a process without free descriptors, or without free addresses: existing connections keep working,
-// errors name the limit, and no peer is declared dead.
+// Tests shm in a process without free descriptors, or without free addresses: existing connections keep
+// working, errors name the limit, and no peer is declared dead.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -41,8 +41,8 @@ TEST(ShmLimits, WithoutDescriptorsTheErrorNamesTheLimit) {
   ShmEnd peer;
   ShmEnd end;
   const auto address = peer.qp->local_address();
-  // The function is called here first, because a sanitizer opens descriptors when it first inspects an object
-  // of a type.
+  // This first call is needed, because a sanitizer opens descriptors when it first inspects an object of a
+  // type.
   EXPECT_EQ(device->refusal(), "");
   const NoDescriptors none;
   EXPECT_EQ(device->alloc_memory(4096, "test"), nullptr);

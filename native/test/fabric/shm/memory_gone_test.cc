@@ -1,5 +1,5 @@
-// Memory that a peer has lent to a call and then freed: the READ reports that the memory is gone, and the
-// connection continues.
+// Tests memory that a peer has lent to a call and then freed: the READ reports that the memory is gone, and
+// the connection continues.
 #include <sys/mman.h>
 
 #include "fabric/shm/peers.h"

@@ -1,5 +1,5 @@
-// A peer of an older build. It is never sent a kind of message that it does not know, and none of its bits is
-// mistaken for a bit of newer builds.
+// Tests a peer of an older build. Such a peer is never sent a kind of message that it does not know, and none
+// of its bits is mistaken for a bit of newer builds.
 #include <poll.h>
 
 #include "fabric/shm/hostile.h"

@@ -1,5 +1,5 @@
-// Properties of shm that need two processes: a peer that is killed or stopped at any moment, and access to
-// each other's memory through the kernel.
+// Tests properties of shm that need two processes: a peer that is killed or stopped at any moment, and access
+// to each other's memory through the kernel.
 #include <dirent.h>
 #include <poll.h>
 
@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kChunk = 64 << 10;
 constexpr std::size_t kChunks = ShmEnd::kMemoryBytes / kChunk;
 
-/// The resources of this code in a process: descriptors, and mappings with our name. Both numbers must have
-/// their old values when everything is closed.
+/// The number of resources of this code in a process: descriptors, and mappings with our name. Both numbers
+/// must have their old values when everything is closed.
 struct Holdings {
   std::size_t descriptors = 0, mappings = 0;
   bool operator==(const Holdings&) const = default;
@@ -51,8 +51,8 @@ std::vector<std::string> named_objects() {
   return names;
 }
 
-/// The child process of most tests. It connects, performs one operation on the window that the parent
-/// granted, and raises `signal` before the third segment of that operation. Reports the status of the
+/// The child process of most tests. The child connects, performs one operation on the window that the parent
+/// granted, and raises `signal` before the third segment of that operation. It reports the status of the
 /// operation.
 struct Attack {
   Opcode opcode;
@@ -71,7 +71,7 @@ int run_attack(int socket, const Attack& attack) {
   ShmHello peer;
   if (!meet(end, socket, hello_of(end), &peer).empty()) return 1;
   std::memset(end.memory->data(), 0xaa, ShmEnd::kMemoryBytes);
-  const auto go = hear<ShmHello>(socket);  // with the window's key, after the bind
+  const auto go = hear<ShmHello>(socket);  // the parent sends it with the window's key, after the bind
   if (!go) return 2;
   const Sge sge = end.sge(0, attack.opcode == Opcode::send ? ShmEnd::kSlotBytes : ShmEnd::kMemoryBytes);
   if (!end.post(attack.opcode, 1, {&sge, 1}, go->remote_addr, go->rkey)) return 3;
@@ -89,7 +89,7 @@ int run_attack(int socket, const Attack& attack) {
   return leaked ? 5 : 0;
 }
 
-/// The near end of an attack. It grants everything that the child may use.
+/// The near end of an attack. This end grants everything that the child may use.
 struct Victim {
   explicit Victim(const Attack& attack, const ShmOptions& options = {})
       : child([attack](int socket) { return run_attack(socket, attack); }), end(options) {

@@ -1,4 +1,4 @@
-// Ring epochs that end before the end of the ring. A queue pair with little traffic uses only its first
+// Tests ring epochs that end before the end of the ring. A queue pair with little traffic uses only its first
 // cells. With any amount of traffic, no unread message is overwritten.
 #include <cstring>
 #include <deque>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kEpoch = 8;
 
-/// Two connected ends of this process; each message of `from` contains the number of earlier ones.
+/// Two connected ends of this process. Each message of `from` contains the number of earlier messages.
 class RingEpochs : public testing::TestWithParam<std::uint32_t> {
  protected:
   explicit RingEpochs(std::uint32_t cells = GetParam()) : options{.epoch_cells = cells} {

@@ -1,5 +1,5 @@
-// Short messages for a user that copies them. They are delivered outside of the buffers of their receives,
-// which stay untouched, so that a message of a few bytes allocates no page.
+// Tests short messages for a user that copies them. Such messages are delivered outside of the buffers of
+// their receives, which stay untouched, so that a message of a few bytes allocates no page.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The fabric suite on shm: two devices in this process. Properties that need two processes are in
+// Runs the fabric suite on shm: two devices in this process. Properties that need two processes are in
 // process_test.cc.
 #include "fabric/shm/entrance.h"
 #include "fabric/shm/shm.h"

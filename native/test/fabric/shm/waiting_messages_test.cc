@@ -1,5 +1,5 @@
-// Whether a queue pair has messages that no poll has returned. Sessions ask this about one queue pair when
-// polls are full of messages of others.
+// Tests whether a queue pair has messages that no poll has returned. Sessions ask this about one queue pair
+// when polls are full of messages of others.
 #include <gtest/gtest.h>
 
 #include "fabric/shm/peers.h"

@@ -1,5 +1,5 @@
-// Two processes that sleep, wake each other, and count beyond the maximum of their counters. The tests check
-// shm's wake-ups and wrap-around.
+// Tests two processes that sleep, wake each other, and count beyond the maximum of their counters. The tests
+// check shm's wake-ups and wrap-around.
 #include <poll.h>
 #include <sched.h>
 

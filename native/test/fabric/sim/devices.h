@@ -1,4 +1,4 @@
-// Two simulated devices of one world, for the fabric suite and the tests of sim's own features.
+// These are two simulated devices of one world, for the fabric suite and the tests of sim's own features.
 #pragma once
 
 #include "fabric/sim/sim.h"

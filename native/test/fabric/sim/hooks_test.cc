@@ -1,5 +1,5 @@
-// The hooks of the simulated world: injected faults, held completions, stopped and killed peers, refused
-// creations.
+// Tests the hooks of the simulated world: injected faults, held completions, stopped and killed peers,
+// refused creations.
 #include <vector>
 
 #include "fabric/sim/pair.h"

@@ -1,7 +1,7 @@
-// Litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each test consists of a
-// few requests and stores. It is tried with many seeds, while the other side reads its memory after every
-// step. Outcomes that the model forbids must never occur. Outcomes that it allows, and that programs
-// therefore have to expect, must occur for some seed.
+// Runs litmus tests of the published model of RDMA on TSO hosts, on the simulated fabric. Each test consists
+// of a few requests and stores. Each test is tried with many seeds, while the other side reads its memory
+// after every step. Outcomes that the model forbids must never occur. Outcomes that it allows, and that
+// programs therefore have to expect, must occur for some seed.
 #include <array>
 #include <functional>
 #include <set>
@@ -155,7 +155,8 @@ TEST(RdmaTso, RemoteAtomicsLoseNoUpdateOfAnotherOne) {
   EXPECT_EQ(seen, std::set<std::uint64_t>{8});
 }
 
-/// A handler writes the same word with its CPU. Its store may be lost, or it may come between two atomics.
+/// A handler writes the same word with its CPU. The store of the handler may be lost, or it may come between
+/// two atomics.
 TEST(RdmaTso, AStoreOfTheOwnersCpuMayBeLostToARemoteAtomic) {
   const auto seen = outcomes([](Litmus& t) -> std::uint64_t {
     t.add(x, a, 1);

@@ -1,5 +1,5 @@
-// Two connected queue pairs of one simulated world with one block of memory each, for tests of features that
-// only sim has.
+// These are two connected queue pairs of one simulated world with one block of memory each, for tests of
+// features that only sim has.
 #pragma once
 
 #include <cstdlib>

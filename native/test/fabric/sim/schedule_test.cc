@@ -1,5 +1,5 @@
-// Scheduled mode: the clock, and equal traces for equal seeds. Every outcome that RC leaves open must happen
-// for some seed, and outcomes that RC forbids must never happen.
+// Tests scheduled mode: the clock, and equal traces for equal seeds. Every outcome that RC leaves open must
+// happen for some seed, and outcomes that RC forbids must never happen.
 #include <algorithm>
 #include <cstring>
 #include <random>

@@ -1,5 +1,5 @@
-// UC and UD on a network that loses, duplicates and delays packets, by seed. Only outcomes that the transport
-// allows may happen, and each of them must happen for some seed.
+// Tests UC and UD on a network that loses, duplicates and delays packets, by seed. Only outcomes that the
+// transport allows may happen, and each of them must happen for some seed.
 #include <algorithm>
 #include <map>
 

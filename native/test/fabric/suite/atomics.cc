@@ -1,5 +1,5 @@
-// Compare-and-swap and fetch-and-add: the values before and after, refusals, windows, order, and atomicity of
-// remote atomics among each other.
+// Tests compare-and-swap and fetch-and-add: the values before and after, refusals, windows, order, and
+// atomicity of remote atomics among each other.
 #include <cstdint>
 
 #include "fabric/suite/fabric_suite.h"

@@ -1,4 +1,4 @@
-// Completion queues: signaling, full queues, batches, waiting for the descriptor.
+// Tests completion queues: signaling, full queues, batches, waiting for the descriptor.
 #include <array>
 #include <map>
 #include <set>

@@ -1,6 +1,6 @@
-// The fixture of the fabric suite: two devices, "client" and "server", with one queue pair each. Every other
-// file of this folder contains TEST_P(FabricSuite, ...). A fabric runs all of them by adding one file with
-// its own FabricUnderTest and
+// This is the fixture of the fabric suite: two devices, "client" and "server", with one queue pair each.
+// Every other file of this folder contains TEST_P(FabricSuite, ...). A fabric runs all of them by adding one
+// file with its own FabricUnderTest and
 //   INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite, ::testing::Values(FabricFactory{"shm", make_shm}),
 //   factory_name);
 // A test asks Capabilities what the fabric supports, and skips the rest with a reason.
@@ -28,7 +28,7 @@ inline void PrintTo(QpState state, std::ostream* out) { *out << to_string(state)
 
 namespace test {
 
-/// The fabric under test. Owns the two devices.
+/// The fabric under test. This object owns the two devices.
 class FabricUnderTest {
  public:
   virtual ~FabricUnderTest() = default;
@@ -36,16 +36,17 @@ class FabricUnderTest {
   virtual Device& server() = 0;
   /// Returns the address of a queue pair of the server, in the form in which the client uses it.
   virtual std::vector<std::byte> dialled(std::vector<std::byte> address) { return address; }
-  /// Lets a little time pass. The suite calls it between polls of both completion queues, until the expected
-  /// completion has arrived.
+  /// Lets a little time pass. The suite calls this function between polls of both completion queues, until
+  /// the expected completion has arrived.
   virtual void pump() = 0;
-  /// Number of rounds of pump and poll without a completion after which the suite expects no more.
+  /// Returns the number of rounds of pump and poll without a completion after which the suite expects no
+  /// more.
   virtual int idle_rounds() const { return 1; }
   /// Tests with very many cases run only every nth case on a fabric on which a case can take a second.
   virtual std::size_t case_stride() const { return 1; }
 };
 
-/// The multicast group ff0e::ffff:239.7.8.9, which networks of IPv4 have, too.
+/// Returns the multicast group ff0e::ffff:239.7.8.9, which networks of IPv4 have, too.
 inline Gid group_of_tests() {
   constexpr std::uint8_t kGroup[] = {0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239, 7, 8, 9};
   Gid group;
@@ -115,8 +116,8 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   bool connect_client_alone();
   /// Polls both sides until this queue pair is in RTS or ERR. Returns whether it is in RTS.
   bool comes_up(QueuePair& qp);
-  /// Makes a further connected pair of queue pairs on the completion queues of the two sides. It lives until
-  /// TearDown. After share_receives() the server's queue pair uses the shared receives, with this tag.
+  /// Makes a further connected pair of queue pairs on the completion queues of the two sides. The pair lives
+  /// until TearDown. After share_receives() the server's queue pair uses the shared receives, with this tag.
   struct Pair {
     QueuePair* client;
     QueuePair* server;
@@ -129,7 +130,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   /// Replaces the pair of the fixture by an unconnected pair of this depth.
   void recreate(const QpOptions& options);
 
-  /// Allocates zeroed memory of a device. It lives until TearDown, longer than the queue pairs.
+  /// Allocates zeroed memory of a device. The memory lives until TearDown, longer than the queue pairs.
   Memory& memory(Side& side, std::size_t bytes, std::uint32_t access);
   MemoryWindow& window(Side& side);
   /// Executes a bind and checks that it succeeded.
@@ -146,15 +147,15 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   /// Returns the next completion of this side. Fails the test when none arrives within the timeout of the
   /// suite.
   Wc next(Side& side);
-  /// Like next(), and also checks the completion's id and status.
+  /// Works like next(), and also checks the completion's id and status.
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
-  /// Like next(), and also checks that the completion has an error of any kind.
+  /// Works like next(), and also checks that the completion has an error of any kind.
   Wc expect_error(Side& side, std::uint64_t wr_id);
   /// Returns whether `wc` gives `status` as the reason of the refusal, if the device can know the reason.
   bool refused_with(const Wc& wc, WcStatus status) const;
   /// Checks that both queue pairs have gone to ERR, and removes their flushed receives.
   void expect_both_dead();
-  // features.cc
+  // The following functions are defined in features.cc.
   WcStatus outcome(SendWr wr, std::uint32_t rights);
   bool sleeps_through_a_message();
   std::string attempt(Feature feature);

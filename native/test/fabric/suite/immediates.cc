@@ -1,4 +1,4 @@
-// SEND with immediate, and solicited messages: which messages wake a sleeping receiver.
+// Tests SEND with immediate, and solicited messages: which messages wake a sleeping receiver.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {

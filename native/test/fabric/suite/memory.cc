@@ -1,5 +1,5 @@
-// Memory and its registration: the memory that a device provides, and registrations that it refuses with a
-// reason.
+// Tests memory and its registration: the memory that a device provides, and registrations that it refuses
+// with a reason.
 #include <sys/mman.h>
 #include <unistd.h>
 

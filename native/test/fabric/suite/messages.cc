@@ -1,5 +1,5 @@
-// SEND and RECV: content and order at every size, gather lists, inline data, a peer without a posted receive,
-// and messages that are too long.
+// Tests SEND and RECV: content and order at every size, gather lists, inline data, a peer without a posted
+// receive, and messages that are too long.
 #include <algorithm>
 
 #include "fabric/suite/fabric_suite.h"
@@ -226,8 +226,8 @@ TEST_P(FabricSuite, ATooLongMessageEndsBothSides) {
   post_recv(server_, 2, in.sge(2048, 1024));
   const Sge sge = out.sge(0, 1025);
   post(client_, request(Opcode::send, 3, {&sge, 1}));
-  // A device may notice this only while it fills the receive. It then reports the status of an invalid
-  // receive.
+  // A device may notice only while it fills the receive that the message is too long. The device then reports
+  // the status of an invalid receive.
   const WcStatus status = expect_error(server_, 1).status;
   EXPECT_TRUE(status == WcStatus::loc_len_err || status == WcStatus::loc_prot_err) << to_string(status);
   expect(server_, 2, WcStatus::wr_flush_err);

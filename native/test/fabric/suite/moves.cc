@@ -1,4 +1,4 @@
-// The states that a user moves a queue pair to, the event of a shared receive queue that runs low, and
+// Tests the states to which a user moves a queue pair, the event of a shared receive queue that runs low, and
 // multicast.
 #include <functional>
 

@@ -1,5 +1,5 @@
-// READ and WRITE through plain regions: bytes of every size, and the refusal of every wrong key, right and
-// range.
+// Tests READ and WRITE through plain regions: bytes of every size, and the refusal of every wrong key, right
+// and range.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {

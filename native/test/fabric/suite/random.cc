@@ -1,6 +1,6 @@
-// Random requests against a simple model: the same requests are executed on plain vectors, in the order in
-// which they were posted. Whatever the fabric does with time, memory and completions, the result must equal
-// that of the model.
+// Tests random requests against a simple model: the same requests are executed on plain vectors, in the order
+// in which they were posted. Whatever the fabric does with time, memory and completions, the result must
+// equal that of the model.
 #include <algorithm>
 #include <array>
 #include <random>
@@ -14,7 +14,7 @@ constexpr std::size_t kArena = 16384;  // the target of READs and WRITEs, and th
 constexpr std::size_t kSlots = 16, kSlotBytes = 512;
 constexpr std::uint64_t kFirstSlotId = 1000;
 
-// One side in the model.
+// One side of the connection in the model.
 struct Model {
   Memory* arena = nullptr;
   Memory* slots = nullptr;

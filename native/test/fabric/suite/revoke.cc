@@ -1,5 +1,5 @@
-// Windows whose memory is revoked, and READs that are cancelled. When the owner's CPU serves READs, it can
-// stop at any time, and the peer gets a completion instead of a refusal. When the reader's CPU writes the
+// Tests windows whose memory is revoked, and READs that are cancelled. When the owner's CPU serves READs, it
+// can stop at any time, and the peer gets a completion instead of a refusal. When the reader's CPU writes the
 // bytes of READs, it can discard them. On other fabrics nothing changes.
 #include "fabric/suite/fabric_suite.h"
 

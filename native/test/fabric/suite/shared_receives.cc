@@ -1,4 +1,4 @@
-// Shared receive queues. The tests check which receive a message uses, to which queue pair a receive
+// Tests shared receive queues. The tests check which receive a message uses, to which queue pair a receive
 // belonged, and which receives remain after a queue pair ends.
 #include <map>
 #include <set>

@@ -1,5 +1,5 @@
-// The states of a queue pair, connecting with valid and invalid addresses, and the effect of to_error() on
-// outstanding work.
+// Tests the states of a queue pair, connecting with valid and invalid addresses, and the effect of to_error()
+// on outstanding work.
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {

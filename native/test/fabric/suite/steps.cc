@@ -1,4 +1,4 @@
-// A queue pair that its user moves from RESET to RTS, one step at a time (QpOptions::stepwise).
+// Tests a queue pair that its user moves from RESET to RTS, one step at a time (QpOptions::stepwise).
 #include "fabric/suite/fabric_suite.h"
 
 namespace rdma_rpc::fabric::test {

@@ -1,4 +1,4 @@
-// UC and UD on a network that loses nothing. The tests check which messages arrive, which requests are
+// Tests UC and UD on a network that loses nothing. The tests check which messages arrive, which requests are
 // refused at their sender, and which messages are dropped.
 #include "fabric/suite/fabric_suite.h"
 

@@ -1,4 +1,4 @@
-// Type-2 memory windows. A bound key gives access to its range only, and gives none after it has been
+// Tests type-2 memory windows. A bound key gives access to its range only, and gives none after it has been
 // invalidated.
 #include <algorithm>
 #include <functional>

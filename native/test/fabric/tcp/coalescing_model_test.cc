@@ -1,7 +1,7 @@
-// Coalesced messages, and the completion queue that gives queue pairs their turns, in every order of the
-// kernel's actions. At each system call the peer's next bytes may have been delivered, and at each reading of
-// the clock the thread may have been stopped for a while. The tests run the real code on real sockets. The
-// system calls below replace those of this whole program. Outside of a model they have no effect.
+// Tests coalesced messages, and the completion queue that gives queue pairs their turns, in every order of
+// the kernel's actions. At each system call, the peer's next bytes may have been delivered. At each reading
+// of the clock, the thread may have been stopped for a while. The tests run the real code on real sockets.
+// The system calls below replace those of this whole program. Outside of a model they have no effect.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,7 +21,8 @@
 namespace rdma_rpc::fabric::test {
 namespace {
 
-/// One execution. The first choices are given. After them, it takes the first option of each choice.
+/// One execution. The first choices of the execution are given. After them, the execution takes the first
+/// option of each choice.
 struct World {
   struct Choice {
     std::size_t made, options;
@@ -30,7 +31,7 @@ struct World {
     if (at == path.size()) path.push_back({0, options});
     return path[at++].made;
   }
-  /// Called at each system call.
+  /// This function is called at each system call.
   void called() {
     if (in_peer || deliveries.empty()) return;
     if (choose(2) == 1) deliver();

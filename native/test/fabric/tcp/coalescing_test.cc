@@ -1,4 +1,4 @@
-// Coalesced small messages: the tests check when they wait, and that every message is sent in the end.
+// Tests coalesced small messages: the tests check when they wait, and that every message is sent in the end.
 #include "fabric/tcp/queue/coalescing.h"
 
 #include <memory>

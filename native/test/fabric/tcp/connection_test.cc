@@ -1,5 +1,5 @@
-// Opening and loss of connections of the tcp fabric: unauthenticated peers at the listener, several servers
-// behind one address, and a connection that is cut at each of its bytes.
+// Tests opening and loss of connections of the tcp fabric: unauthenticated peers at the listener, several
+// servers behind one address, and a connection that is cut at each of its bytes.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 

@@ -1,5 +1,5 @@
-// The order of frames. At any time exactly one frame may come next, and no other request comes between the
-// frames of one request. Random requests meet a peer that checks every frame as a queue pair does, and a
+// Tests the order of frames. At any time exactly one frame may come next, and no other request comes between
+// the frames of one request. Random requests meet a peer that checks every frame as a queue pair does, and a
 // socket that accepts a few KiB at a time. Therefore the queue pair stops at every possible point. The
 // requests are seeded; RDMA_RPC_FRAME_SEEDS sets the number of seeds.
 #include <cstdlib>
@@ -138,7 +138,8 @@ struct Scenario {
     if (header.op == Op::read && header.total > 0) {
       std::vector<std::byte> answer(end.host->data() + expected.front().offset,
                                     end.host->data() + expected.front().offset + header.total);
-      // A READ of the peer's memory: it returns the bytes that are already here, so that nothing changes.
+      // The end READs the peer's memory. The peer returns the bytes that are already here, so that nothing
+      // changes.
       answers.push_back(
           {{.op = Op::data, .bytes = header.total, .number = header.number, .total = header.total},
            std::move(answer)});

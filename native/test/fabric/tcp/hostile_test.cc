@@ -1,6 +1,6 @@
-// A peer that violates the protocol. Each impossible frame ends the connection with an error sentence, and no
-// byte of memory changes. Other tests send seeded noise: frames that are nearly valid, and bytes that are no
-// frames.
+// Tests a peer that violates the protocol. Each impossible frame ends the connection with an error sentence,
+// and no byte of memory changes. Other tests send seeded noise: frames that are nearly valid, and bytes that
+// are no frames.
 #include <functional>
 #include <random>
 
@@ -26,12 +26,12 @@ Header with(const Header& header, const std::function<void(Header&)>& change) {
 
 std::vector<std::byte> bytes(std::size_t count) { return std::vector<std::byte>(count, std::byte{0x5a}); }
 
-/// A frame that is invalid by itself, sent as the first one.
+/// Returns a frame that is invalid by itself, and that is sent first.
 Lie frame(const char* what, const Header& header, const char* sentence) {
   return {what, [header](RawPeer& peer, TcpEnd&) { peer.send(header); }, sentence};
 }
 
-/// Two frames; the second is invalid.
+/// Returns two frames, of which the second is invalid.
 Lie second(const char* what, const Header& first, const Header& lie, const char* sentence) {
   return {what,
           [first, lie](RawPeer& peer, TcpEnd&) {

@@ -12,7 +12,7 @@ namespace {
 using tcp::PathWatch;
 using Found = PathWatch::Found;
 
-/// One second, with the information of the kernel at its end.
+/// One second of the test, with the information of the kernel at its end.
 struct Second {
   bool sends;
   PathState state;
@@ -142,7 +142,7 @@ struct Way {
       : end(false, 64 << 10, options), peer(end) {
     peer.connect(receive_bytes);
   }
-  /// From here on drops packets to the peer with more than `bytes` bytes, including headers.
+  /// Drops packets to the peer with more than `bytes` bytes, including headers, from now on.
   void swallow(std::uint32_t bytes) const {
     sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
                           BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, bytes, 0, 1), BPF_STMT(BPF_RET | BPF_K, 0),

@@ -1,5 +1,5 @@
-// Code that the tests of the tcp fabric's own rules share: one end with memory and a window, and a peer that
-// is only a socket, which the test controls. Used on the test's thread, which serves both.
+// The tests of the tcp fabric's own rules share this code: one end with memory and a window, and a peer that
+// is only a socket, which the test controls. This code runs on the test's thread, which serves both.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// A relay between two ends of the tcp fabric, like a proxy or a tunnel: it accepts connections, opens one to
-// an endpoint of its choice for each, and forwards bytes until it is told to cut. On the test's thread.
+// This is a relay between two ends of the tcp fabric, like a proxy or a tunnel: it accepts connections, opens
+// a connection to an endpoint of its choice for each of them, and forwards bytes until it is told to cut.
+// This code runs on the test's thread.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// The numbers of requests on the wire. 0 follows 2^32 - 1, and acknowledgements work in the same way on both
-// sides of the wrap. The tests use the queue alone, without a connection.
+// Tests the numbers of requests on the wire. 0 follows 2^32 - 1, and acknowledgements work in the same way on
+// both sides of the wrap. The tests use the queue alone, without a connection.
 #include "fabric/tcp/queue/send_queue.h"
 
 #include "fabric/tcp/device.h"

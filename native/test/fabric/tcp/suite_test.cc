@@ -1,4 +1,4 @@
-// The fabric suite on tcp: two devices in this process, connected over loopback. One variant has a short
+// Runs the fabric suite on tcp: two devices in this process, connected over loopback. One variant has a short
 // queue of unsent bytes, to show that nothing is lost when a connection often accepts no more bytes.
 #include <gtest/gtest.h>
 

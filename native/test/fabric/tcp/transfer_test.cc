@@ -1,5 +1,5 @@
-// Faults that only tcp can have during a transfer: a key that ends in the middle of a frame, a queue pair
-// that fails with a half-sent frame, small frames beside large transfers, and two sides that only write.
+// Tests faults that only tcp can have during a transfer: a key that ends in the middle of a frame, a queue
+// pair that fails with a half-sent frame, small frames beside large transfers, and two sides that only write.
 #include <optional>
 
 #include "fabric/tcp/raw_peer.h"
@@ -60,7 +60,7 @@ class TcpTransfer : public ::testing::Test {
   }
   Header write_of(std::uint32_t key, std::uint32_t total) const {
     return {.op = Op::write,
-            .flags = std::uint8_t{total <= tcp::kFrameBytesMax},  // a bool that sets flag_ack
+            .flags = std::uint8_t{total <= tcp::kFrameBytesMax},  // a bool, which sets flag_ack
             .bytes = std::min(total, tcp::kFrameBytesMax),
             .key = key,
             .addr = end->region->addr(),

@@ -1,5 +1,5 @@
-// Two devices with queue pairs that are not connected yet, for tests of connections. On the devices of the
-// fabric suite (suite_test.cc).
+// These are two devices with queue pairs that are not connected yet, for tests of connections. The tests use
+// the devices of the fabric suite (suite_test.cc).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -120,7 +120,7 @@ class ConnectionTest : public ::testing::Test {
     Address address, anyone;
     verbs::Way way{};
     const auto bytes = qp.local_address();
-    // Sets these fields before any comparison.
+    // decode() sets these fields before it compares any.
     static_cast<void>(verbs::decode(bytes, anyone, &address, &way));
     return address;
   }

@@ -1,5 +1,5 @@
-// Connections by rdma_cm with hostile, silent and faulty peers. The tests also check that nothing is left
-// behind. On the devices of the fabric suite (suite_test.cc).
+// Tests connections by rdma_cm with hostile, silent and faulty peers. The tests also check that nothing is
+// left behind. The tests use the devices of the fabric suite (suite_test.cc).
 #include <algorithm>
 #include <cstdlib>
 #include <random>
@@ -241,7 +241,7 @@ TEST_F(ConnectionTest, AWireThatIsCutEndsTheAttemptInTime) {
   End active = client(), passive = server();
   Cut cut;
   expect_failure(active, passive.qp->local_address(), "within 1500 ms");
-  // The kernel may still be working on it; closing does not wait for that.
+  // The kernel may still be working on the request; closing does not wait for the kernel.
   active.close();
   cut.mend();
   End again = client();

@@ -1,5 +1,5 @@
-// The data about real RDMA devices that the plug-in returns for people: attributes, ports and P_Keys; and the
-// watch on their events.
+// Tests the data about real RDMA devices that the plug-in returns for people: attributes, ports and P_Keys;
+// and the watch on their events.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Opening and listing real RDMA devices: the choice of the device, and the errors for devices that cannot be
-// opened.
+// Tests opening and listing real RDMA devices: the choice of the device, and the errors for devices that
+// cannot be opened.
 #include <grp.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>

@@ -1,5 +1,5 @@
-// Connections without rdma_cm to a GID that no host has. The event loop must go on, and the error must name
-// the peer.
+// Tests connections without rdma_cm to a GID that no host has. The event loop must go on, and the error must
+// name the peer.
 #include <cstdlib>
 #include <vector>
 

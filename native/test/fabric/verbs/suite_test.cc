@@ -1,6 +1,6 @@
-// The fabric suite on real RDMA devices: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the
-// first device with itself. It runs once for each way of connecting. This is a separate program, which prints
-// "not run" and the reason when no device exists.
+// Runs the fabric suite on real RDMA devices: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or
+// the first device with itself. The suite runs once for each way of connecting. This is a separate program,
+// which prints "not run" and the reason when no device exists.
 //
 // In the virtual machine (RDMA_VM) it runs only for the first way, which is rdma_cm. For the sideband, the
 // simulated NICs have the suite (native/test/nic/suite_test.cc), and the tests of connections beside this
@@ -45,7 +45,8 @@ class VerbsFabric final : public FabricUnderTest {
   std::unique_ptr<Device> client_, server_;
 };
 
-/// The ways to connect that both devices have. Called at the start of the program, by each test.
+/// Returns the ways to connect that both devices have. Each test calls this function at the start of the
+/// program.
 const std::vector<FabricFactory>& ways() {
   static std::vector<FabricFactory> found;
   static bool looked = false;

@@ -1,4 +1,4 @@
-// Helpers of the functions that replace those of libibverbs (library.cc, queues.cc). See nic.h.
+// These are helpers of the functions that replace those of libibverbs (library.cc, queues.cc). See nic.h.
 #pragma once
 
 #include <sys/eventfd.h>

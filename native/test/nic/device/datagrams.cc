@@ -39,7 +39,7 @@ ibv_gid source_of(const Qp& qp, const Ah& ah) {
   return {};
 }
 
-/// The header in front of a datagram. On RoCE v2 over IPv4 its last bytes are the IPv4 header.
+/// Returns the header in front of a datagram. On RoCE v2 over IPv4 its last bytes are the IPv4 header.
 Bytes header(const ibv_gid& from, const ibv_gid& to, std::size_t payload) {
   Bytes bytes(kHeader, std::byte{0xaa});
   const auto put = [&bytes](std::size_t offset, const void* source, std::size_t length) {

@@ -1,5 +1,6 @@
-// Simulated huge pages, because this machine need not have any. The mmap(), munmap() and madvise() of this
-// program replace those of the C library, see nic.h. Without a script each call goes straight to the kernel.
+// These are simulated huge pages, because this machine need not have any. The mmap(), munmap() and madvise()
+// of this program replace those of the C library, see nic.h. Without a script each call goes straight to the
+// kernel.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ class HugePages {
   std::size_t default_page = std::size_t{2} << 20;  ///< default_hugepagesz
   /// Number of pages of each size that are reserved and not mapped yet.
   std::map<std::size_t, std::size_t> reserved;
-  /// Pages that the control group may still use; a page counts when it is first used.
+  /// Number of pages that the control group may still use. A page counts when it is first used.
   std::size_t allowed = SIZE_MAX;
   /// True for a kernel before Linux 5.14, whose madvise() cannot populate.
   bool old_kernel = false;
@@ -31,7 +32,7 @@ class HugePages {
   /// Returns whether a device finds every page of this range, which a registration needs.
   bool has_all(const void* addr, std::size_t bytes) const;
 
-  // For the functions in front:
+  // The following members are for the functions that replace those of the C library.
   void* map(std::size_t bytes, int flags);
   bool owns(const void* addr) const { return find(addr) != mappings_.end(); }
   int populate(void* addr, std::size_t bytes);

@@ -12,7 +12,7 @@
 #include "nic/device/calls.h"
 #include "nic/device/huge_pages.h"
 
-// Macros and inline functions of the header hide the library's functions.
+// Macros and inline functions of the header hide the library's functions, so they are removed here.
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr

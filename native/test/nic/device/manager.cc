@@ -1,5 +1,5 @@
-// The functions in front of librdmacm: connections between NICs of this process by IPv4 address. See nic.h. A
-// NIC has rdma_cm when Machine::has_manager is set and the host has its address (host.h).
+// These are the functions that replace those of librdmacm. They connect NICs of this process by IPv4 address.
+// See nic.h. A NIC has rdma_cm when Machine::has_manager is set and the host has its address (host.h).
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -117,7 +117,7 @@ int bind(Id& id, const sockaddr* address) {
 
 using namespace rdma_rpc::nic;
 
-/// The plug-in looks whether the file of rdma_cm may be used.
+/// The plug-in checks whether the file of rdma_cm may be used.
 IN_FRONT int access(const char* path, int mode) noexcept {
   static const auto real = reinterpret_cast<int (*)(const char*, int)>(::dlsym(RTLD_NEXT, "access"));
   const Machine* machine = Machine::current();

@@ -1,7 +1,7 @@
-// A simulated NIC. The functions of libibverbs in this folder are part of the test program. The plug-in finds
-// them before the library's own functions, because the symbols of a program precede those of the libraries
-// that it loads. Therefore all of native/fabric/verbs runs on a machine without a device, and a test can give
-// that machine the NICs and the behaviour that it needs:
+// This is a simulated NIC. The functions of libibverbs in this folder are part of the test program. The
+// plug-in finds them before the library's own functions, because the symbols of a program precede those of
+// the libraries that it loads. Therefore all of native/fabric/verbs runs on a machine without a device, and a
+// test can give that machine the NICs and the behaviour that it needs:
 //
 //   profile.h     what a kind of NIC can do: limits and traits
 //   nic.h         one NIC: its ports' GIDs, its live objects, the attributes that it got (this file)
@@ -57,7 +57,7 @@ class Nic {
   std::uint64_t commands = 0;
   /// Number of READs and atomics of peers for which the queue pairs in RTR and RTS have resources.
   int reads_reserved = 0;
-  /// Called with each queue pair's attributes and their mask, before the NIC receives them.
+  /// A hook that gets each queue pair's attributes and their mask before the NIC receives them.
   std::function<void(const ibv_qp_attr&, int mask)> told;
   /// The attributes of each queue pair that was made.
   std::vector<ibv_qp_cap> made;
@@ -67,7 +67,7 @@ class Nic {
   int vectors_max = 1;
   /// The error that every poll of this NIC's completion queues returns from now on; 0 when polls work.
   int poll_error = 0;
-  /// Number of requests that its queue pairs have carried out, by opcode.
+  /// Number of requests that the NIC's queue pairs have executed, by opcode.
   std::map<ibv_wr_opcode, std::uint32_t> carried_out;
   /// The errno with which the NIC refuses to move queue pairs to RTR; 0 when it does not refuse.
   int refuses_rtr = 0;
@@ -76,26 +76,28 @@ class Nic {
   /// The access flags of each registration.
   std::vector<unsigned> registered;
 
-  /// Wrong calls: those that a real library would refuse with EBUSY, or in which it would wait for ever.
+  /// Wrong calls, which a real library would refuse with EBUSY, or in which it would wait for ever.
   std::vector<std::string> misuse;
-  /// It reaches only addresses whose first bits are those of its own address at GID index 1; this is the
-  /// number of these bits. Other peers are EHOSTUNREACH, as if the kernel found no route to them.
+  /// The number of bits that an address must have in common with the NIC's own address at GID index 1. The
+  /// NIC reaches only such addresses. For other peers it returns EHOSTUNREACH, as if the kernel found no
+  /// route to them.
   unsigned reaches_bits = 0;
   bool reaches(const ibv_gid& peer) const;
-  /// Packets with more bytes than this do not pass.
+  /// The limit of a packet's bytes. Longer packets are lost.
   std::uint32_t wire_mtu = 4096;
   /// True while all packets are lost, see lose_link().
   bool link_lost = false;
 
   /// Makes the NIC end a queue pair by itself. The NIC reports only the events that it must report.
   void break_queue_pair(std::uint32_t number);
-  /// From now on all packets from and to this NIC are lost, although the port is ACTIVE, as when a bond fails
-  /// over or a switch restarts.
+  /// Loses all packets from and to this NIC from now on, although the port is ACTIVE. This is what happens
+  /// when a bond fails over or a switch restarts.
   void lose_link();
-  /// Ends the loss of packets, which has lasted for the time `after`. Queue pairs whose retries take less
-  /// time fail.
+  /// Ends the loss of packets, which has lasted for the time `after`. Queue pairs fail when their retries
+  /// take less time than that.
   void find_link(std::chrono::milliseconds after);
-  /// Unplugs the cable, or plugs it in: the port's state, its event, and the packets.
+  /// Unplugs the cable, or plugs it in. This changes the port's state, creates its event, and stops or admits
+  /// packets.
   void set_port(ibv_port_state state);
   /// Returns whether the SEND that arrives now has to wait for a page.
   bool handles_page_fault() {
@@ -108,12 +110,12 @@ class Nic {
     return static_cast<std::uint32_t>(attr.max_sge_rd > 0 ? attr.max_sge_rd : attr.max_sge);
   }
 
-  /// Sets the GID at that index to one of RoCE v2 with this IPv4 address. An empty address removes the GID.
+  /// Sets the GID at that index to a RoCE v2 GID with this IPv4 address. An empty address removes the GID.
   void set_gid(std::uint32_t index, std::string_view ipv4, unsigned interface = 0);
   void report(ibv_event_type type);
 };
 
-/// All NICs of this machine. The library sees the machine that was made last.
+/// A machine with its NICs. The library sees the machine that was made last.
 class Machine {
  public:
   Machine();
@@ -124,7 +126,7 @@ class Machine {
   /// The address of the Nth NIC is 10.0.0.N, at GID index 1.
   Nic& add(const Profile& profile);
   static Machine* current();
-  /// Whether the NICs can be connected by rdma_cm, too.
+  /// True when rdma_cm can connect the NICs, too.
   bool has_manager = false;
   const std::vector<std::shared_ptr<Nic>>& nics() const { return nics_; }
   /// The groups of IPv4 that this host has joined, in network byte order (datagrams.cc).

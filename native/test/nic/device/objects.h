@@ -1,5 +1,5 @@
-// The objects to which the handles of the library point. Used by the files of this folder, under the lock of
-// nic.h.
+// These are the objects to which the handles of the library point. The files of this folder use them under
+// the lock of nic.h.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -45,11 +45,11 @@ struct Receive {
 
 struct Srq : ibv_srq {
   std::deque<Receive> receives;
-  std::size_t size = 0, limit = 0;  ///< reports once when fewer receives than `limit` are left
+  std::size_t size = 0, limit = 0;  ///< the queue reports once when fewer receives than `limit` are left
 };
 
 /// A request that has to wait because the queue pair is in SQD, a link is down, or the peer has no receive.
-/// It has copies of the caller's data.
+/// Such a request has copies of the caller's data.
 struct Held {
   ibv_send_wr wr;
   std::vector<ibv_sge> sges;
@@ -71,13 +71,13 @@ struct Qp : ibv_qp {
     return srq != nullptr ? static_cast<Srq*>(srq)->receives : receives;
   }
   void fail();
-  /// Called when the peer has ended, as rdma_cm would notify this side.
+  /// This function is called when the peer has ended, as rdma_cm would notify this side.
   void hear_good_bye();
   /// Returns whether requests have to wait for a reason other than the peer's receives.
   bool is_held_up() const;
-  /// Carries out the requests that were held up.
+  /// Executes the requests that were held up.
   void go_on();
-  /// Carries out one request, or flushes it. Returns false when it has to wait for a receive of the peer.
+  /// Executes one request, or flushes it. Returns false when it has to wait for a receive of the peer.
   bool carry_out(const ibv_send_wr& wr, std::uint64_t number);
 };
 
@@ -108,7 +108,7 @@ bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes);
 bool remote_ok(const Qp& peer, std::uint32_t rkey, std::uint64_t addr, std::uint64_t bytes, unsigned access);
 /// Returns null when the peer is not ready and the queue pair must ask again.
 std::optional<ibv_wc_status> send_to(const Qp& qp, Qp& peer, const ibv_send_wr& wr, const Bytes& bytes);
-/// A request of a UC or UD queue pair (datagrams.cc). Data that the peer does not accept is dropped.
+/// Executes a request of a UC or UD queue pair (datagrams.cc). Data that the peer does not accept is dropped.
 ibv_wc_status send_unreliably(Qp& qp, const ibv_send_wr& wr);
 
 /// Returns the peer if the path leads to it.

@@ -1,4 +1,5 @@
-// The capabilities and the behaviour of a kind of NIC. A test takes a profile and changes one trait of it.
+// These are the capabilities and the behaviour of a kind of NIC. A test takes a profile and changes one trait
+// of it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -41,7 +42,7 @@ struct Profile {
   bool doubles_events = false;
   /// True when the size of a completion queue is rounded up to one less than a power of two.
   bool rounds_queues = true;
-  /// Each Nth SEND meets a page of the receiver that is on disk, and has to be sent again; 0 for no SEND.
+  /// Every Nth SEND needs a page of the receiver that is on disk, and has to be sent again; 0 means no SEND.
   std::uint32_t page_fault_every = 0;
   /// Duration of each control call, which is a command to the firmware on real NICs.
   std::chrono::nanoseconds command{0};

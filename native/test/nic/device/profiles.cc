@@ -167,8 +167,8 @@ std::vector<Profile> for_suites() {
 #endif
 }
 
-/// linux drivers/infiniband/hw/efa/efa_verbs.c, efa_create_qp(): every type but UD and its own SRD is
-/// EOPNOTSUPP.
+/// linux drivers/infiniband/hw/efa/efa_verbs.c, efa_create_qp(): returns EOPNOTSUPP for every type except UD
+/// and its own SRD.
 Profile efa() {
   Profile profile = without_windows(capable());
   profile.name = "efa";

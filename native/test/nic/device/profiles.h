@@ -8,11 +8,11 @@
 
 namespace rdma_rpc::nic {
 
-/// NICs with reliable connections that can connect over the sideband.
+/// Returns the NICs with reliable connections that can connect over the sideband.
 std::vector<Profile> connectable();
-/// The NICs on which whole suites run. With sanitizers, which take several times as long, these are only the
-/// three that differ most: with windows and late completions, without shared receives and with sends flushed
-/// first, and with doubled events.
+/// Returns the NICs on which whole suites run. With sanitizers, which take several times as long, these are
+/// only the three that differ most: with windows and late completions, without shared receives and with sends
+/// flushed first, and with doubled events.
 std::vector<Profile> for_suites();
 
 /// Returns the Elastic Fabric Adapter, which has only datagrams.

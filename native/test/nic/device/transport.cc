@@ -63,7 +63,8 @@ bool scatter(const Qp& qp, std::span<const ibv_sge> sges, const Bytes& bytes) {
 
 namespace {
 
-/// Whether a packet of the message has more bytes than can pass, so that the retries are lost, too.
+/// Returns whether a packet of the message has more bytes than can pass. The retries of the packet are then
+/// lost, too.
 bool is_too_large(const Qp& qp, const Qp& peer, const ibv_send_wr& wr) {
   std::uint64_t bytes = 0;
   for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;

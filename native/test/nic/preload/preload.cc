@@ -1,11 +1,11 @@
-// NICs of our own making for a process that is not a test of GoogleTest, such as Node: this library is loaded
-// in front of libibverbs by LD_PRELOAD. Used by test/nic. nic.h describes the threads.
+// These are simulated NICs for a process that is not a test of GoogleTest, such as Node. LD_PRELOAD loads
+// this library before libibverbs. test/nic uses it, and nic.h describes the threads.
 //
-// RDMA_RPC_TEST_NICS lists the NICs: `mlx5@10.1.0.1/24,hns,capable!`. First comes the name of a profile of
-// profiles.cc, with `!` behind it for a NIC that is the same but has no windows. A NIC with an address has it
-// on a network interface of its own, and this host then has no other interfaces; the NIC reaches the network
-// of this address alone. With `?` in front of its address, as in `mlx5@?10.1.0.1/24`, it reaches no other
-// address of its network, as with a wrong VLAN. Names of devices are nic0, nic1 and so on.
+// RDMA_RPC_TEST_NICS lists the NICs: `mlx5@10.1.0.1/24,hns,capable!`. Each entry begins with the name of a
+// profile of profiles.cc. A `!` behind the name means a NIC that is the same but has no windows. A NIC with
+// an address has it on a network interface of its own, and this host then has no other interfaces; the NIC
+// reaches the network of this address alone. With `?` in front of its address, as in `mlx5@?10.1.0.1/24`, it
+// reaches no other address of its network, as with a wrong VLAN. Names of devices are nic0, nic1 and so on.
 #include <cstdlib>
 #include <string>
 
@@ -15,7 +15,7 @@
 #include "nic/device/nic.h"
 #include "nic/device/profiles.h"
 
-// The NICs do not count allocations here, and huge pages are the kernel's.
+// Here the NICs do not count allocations, and the kernel provides the huge pages.
 namespace rdma_rpc::fabric::test {
 std::uint64_t allocations_so_far() { return 0; }
 void forget_allocations_since(std::uint64_t) {}
@@ -39,7 +39,7 @@ void add(const std::string& word, Machine& machine, Host*& host) {
   profile.name = "nic" + std::to_string(number);
   Nic& nic = machine.add(profile);
   if (at == std::string::npos) return;
-  // Never deleted: threads of Node may ask for it until the process ends.
+  // The object is never deleted, because threads of Node may ask for it until the process ends.
   if (host == nullptr) host = new Host;
   const bool reaches_none = word[at + 1] == '?';
   const std::size_t begin = at + (reaches_none ? 2 : 1);

@@ -1,4 +1,4 @@
-// The lines that `rdma-rpc perf` and its measuring program exchange (perf/program/words.h).
+// Tests the lines that `rdma-rpc perf` and its measuring program exchange (perf/program/words.h).
 #include "perf/program/words.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A hostile client against a server session: false requests, gather entries and reply buffers, and credits
-// that are never returned.
+// Tests a hostile client against a server session: false requests, gather entries and reply buffers, and
+// credits that are never returned.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"
@@ -16,8 +16,8 @@ FrameBytes bulk_request(std::uint32_t call, const std::vector<wire::GatherEntry>
   return frame;
 }
 
-/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates; 0 when it
-/// invalidates none.
+/// Grants a reply buffer for the response to call 0. Returns the key that the response invalidates, or 0 when
+/// the response invalidates no key.
 std::uint32_t key_of_answer(Scene& s, std::uint32_t bytes) {
   const std::uint32_t reply_buffer = s.peer.expose(4096, bytes, fabric::access_remote_write);
   s.peer.send(FrameBytes(header(FrameType::reply_buffer, 0, 0, wire::has_reply_buffer))
@@ -216,7 +216,7 @@ const Trick kClientTricks[] = {
      }},
     {"FramesWithoutCredits", "frame beyond the credits",
      [](Scene& s) {
-       // The peer returns no credits, so in the end no credit can be returned to it. It nevertheless
+       // The peer returns no credits, so in the end no credit can be returned to it. The peer nevertheless
        // continues to send.
        for (int i = 0; i < 2000 && s.peer.alive(); ++i) {
          s.peer.send(FrameBytes(header(FrameType::cancel, wire::call_word(1, 9), 1)));

@@ -1,6 +1,6 @@
-// A peer that sends frames beyond its credits. The tests cover every way in which a session stores received
-// frames: in its own or in shared receives, read in place or copied first, sealed or unsealed. Frames are
-// counted before anything is copied, so only that session ends.
+// Tests a peer that sends frames beyond its credits. The tests cover every way in which a session stores
+// received frames: in its own or in shared receives, read in place or copied first, sealed or unsealed.
+// Frames are counted before anything is copied, so only that session ends.
 #include <gtest/gtest.h>
 
 #include <tuple>

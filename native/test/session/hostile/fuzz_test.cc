@@ -1,4 +1,4 @@
-// A hostile peer that sends random frames, from a seed.
+// Tests a hostile peer that sends random frames, from a seed.
 #include <gtest/gtest.h>
 
 #include <random>

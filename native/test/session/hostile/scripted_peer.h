@@ -1,5 +1,5 @@
-// The hostile peer: a plain queue pair that connects to a session and sends handmade frames. It can send
-// anything at any time, and use any key. On the test's thread.
+// This is the hostile peer: a plain queue pair that connects to a session and sends handmade frames. The peer
+// can send anything at any time, and use any key. This code runs on the test's thread.
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ class ScriptedPeer {
     std::uint32_t invalidated_rkey;
     wire::FrameType type() const { return static_cast<wire::FrameType>(frame.header.type); }
   };
-  /// Returns the next received frame. Its receive is reposted, but its credit is not returned.
+  /// Returns the next received frame. The receive of the frame is reposted, but its credit is not returned.
   std::optional<Received> receive();
   /// Returns the next frame of this type, and drops frames of other types.
   std::optional<Received> receive(wire::FrameType type);

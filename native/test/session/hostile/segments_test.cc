@@ -1,4 +1,4 @@
-// Segments from a peer that breaks their rules or never completes a message. The peer is a client or a
+// Tests segments from a peer that breaks their rules or never completes a message. The peer is a client or a
 // server.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A hostile server against a client session: responses to calls that do not wait for one, and keys and reply
-// buffers of other calls.
+// Tests a hostile server against a client session: responses to calls that do not wait for one, and keys and
+// reply buffers of other calls.
 #include <gtest/gtest.h>
 
 #include "session/hostile/hostile.h"

@@ -1,4 +1,5 @@
-// Checks at the end of a test that a Side has released all its resources. On the test's thread.
+// Checks at the end of a test that a Side has released all its resources. This code runs on the test's
+// thread.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@ namespace rdma_rpc::session::test {
 /// objects that other code has open on the device.
 void audit(Side& side, const std::string& name, const fabric::DeviceCounters& before = {});
 
-/// Checks that each receive is posted again. Called while the side's sessions are up, after all calls have
-/// ended. Without this check, a lost receive would be noticed only when no receive is left.
+/// Checks that each receive is posted again. Must be called while the side's sessions are up, after all calls
+/// have ended. Without this check, a lost receive would be noticed only when no receive is left.
 void audit_receives(Side& side, std::uint32_t session, const std::string& name);
 
 }  // namespace rdma_rpc::session::test

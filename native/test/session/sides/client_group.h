@@ -1,5 +1,5 @@
-// One server and any number of clients, each with its own device, so that each can be stopped like a process.
-// Time is simulated. On the test's thread.
+// This is one server and any number of clients, each with its own device, so that each can be stopped like a
+// process. Time is simulated. This code runs on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -71,7 +71,7 @@ void Ledger::unwatch(const std::byte* data) {
       ++each;
       continue;
     }
-    // This checks that all bytes are equal.
+    // The comparison checks that all bytes are equal.
     const bool kept = each->bytes == 0 || (*each->data == kEnded &&
                                            std::memcmp(each->data, each->data + 1, each->bytes - 1) == 0);
     if (!kept) {

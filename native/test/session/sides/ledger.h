@@ -1,6 +1,6 @@
-// The oracle: it records every call of a test and its result, and checks the rules that must hold after any
-// failure. Side calls it as calls proceed, on the test's thread. It shares no code with the session. The
-// rules:
+// This is the oracle: it records every call of a test and its result, and checks the rules that must hold
+// after any failure. Side calls it as calls proceed, on the test's thread. The oracle shares no code with the
+// session. The rules:
 //
 //  - a submitted call gets exactly one last event, and a bulk submission exactly one SENT event before it or
 //    in the same batch;
@@ -36,7 +36,8 @@ struct CallSpec {
   std::size_t request_bytes = 32;
   std::size_t request_gather_entries = 1;  ///< number of gather entries of a bulk request
   bool request_in_arena = false;  ///< gather entries are in arena blocks instead of application buffers
-  /// Length of the first, third ... gather entry of the request. 0 when all entries have the same length.
+  /// Length of the first, third ... gather entry of the request. The value is 0 when all entries have the
+  /// same length.
   std::size_t short_gather_entry_bytes = 0;
   bool in_scratch = false;  ///< the short gather entries are in the scratch buffer
   std::size_t response_bytes = 32;
@@ -51,8 +52,8 @@ struct CallSpec {
   bool part = false;               ///< submitted as part of a stream
   bool aligned = false;            ///< bulk requests and responses are aligned messages
   bool reply_buffer_only = false;  ///< a response that does not fit `given_reply_buffer` is refused
-  /// For gather entries in buffers of the application: how many of their last bytes lie on the next page; 0
-  /// for any position.
+  /// The number of last bytes of a gather entry in a buffer of the application that lie on the next page; 0
+  /// allows any position.
   std::uint8_t beyond_page = 0;
 };
 
@@ -66,7 +67,7 @@ inline std::size_t gather_entry_begin(std::size_t bytes, std::size_t count, std:
   return (index + 1) / 2 * short_bytes + (bytes - shorts * short_bytes) * (index / 2) / longs;
 }
 
-/// The information about a call that its handler needs. It is sent as the request's metadata.
+/// The information about a call that its handler needs. The information is sent as the request's metadata.
 struct Descriptor {
   std::uint64_t id;
   std::uint32_t request_bytes, response_bytes;
@@ -119,7 +120,8 @@ class Ledger {
   std::size_t size() const { return calls_.size(); }
   std::size_t open() const;
 
-  /// Called when the call that used this memory has ended. From now on the memory must not change.
+  /// This function is called when the call that used this memory has ended. From now on the memory must not
+  /// change.
   void watch(const Watched& memory);
   void unwatch(const std::byte* data);
   void violation(std::string text) { violations_.push_back(std::move(text)); }

@@ -1,5 +1,5 @@
-// Two Sides of one simulated world with a session between them, the loop that runs them, and the audit at the
-// end. On the test's thread; time is simulated.
+// These are two Sides of one simulated world with a session between them, the loop that runs them, and the
+// audit at the end. This code runs on the test's thread, and time is simulated.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,12 @@
 
 namespace rdma_rpc::session::test {
 
-/// The device of all session tests: a capable NIC, or with RDMA_RPC_SIM=iwarp an iWARP device without
+/// Returns the device of all session tests: a capable NIC, or with RDMA_RPC_SIM=iwarp an iWARP device without
 /// windows, so that sessions are in staging mode. CTest runs the tests on both, and on the NIC once more with
 /// shared receives (RDMA_RPC_SIM=shared).
 fabric::Capabilities tested_device();
 bool tested_credit_pool();
-/// For tests that make sense only with windows, or only without windows.
+/// These macros are for tests that make sense only with windows, or only without windows.
 fabric::Capabilities iwarp_device();
 inline bool has_windows() { return tested_device().windows; }
 #define RDMA_RPC_NEEDS_WINDOWS() \
@@ -43,7 +43,7 @@ struct PairOptions {
   bool inlined = false;
   bool credit_pool = tested_credit_pool();
   bool connect = true;
-  /// Whether the server, instead of the client, is the active side of the connection.
+  /// True when the server, instead of the client, is the active side of the connection.
   bool server_is_active = false;
 };
 
@@ -75,7 +75,8 @@ class Pair {
   void run();
   void hold_client(bool hold) { hold_completions(client_qp_, hold); }
   void hold_server(bool hold) { hold_completions(server_qp_, hold); }
-  /// These destroy a side whose process was killed; its resources need not have been released.
+  /// These functions destroy a side whose process was killed. The resources of that side need not have been
+  /// released.
   void abandon_client() { client_abandoned_ = true; }
   void abandon_server() { server_abandoned_ = true; }
   /// Closes both sessions, runs, releases every block, and returns all violations. These are violations of

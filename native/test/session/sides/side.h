@@ -1,6 +1,6 @@
-// One end of a test: a device, a context on the device, and code that acts in place of JS. It reads events
-// and stages submissions exactly as runtime/native/native.ts describes. A Side can be client and server at
-// once, with any number of sessions of each kind. On the test's thread.
+// This is one end of a test: a device, a context on the device, and code that acts in place of JS. That code
+// reads events and stages submissions exactly as runtime/native/native.ts describes. A Side can be client and
+// server at once, with any number of sessions of each kind. This code runs on the test's thread.
 #pragma once
 
 #include <deque>
@@ -36,7 +36,8 @@ class Side {
 
   /// Runs one iteration of the event loop. Returns true when something happened, or when there is more work.
   bool turn(std::uint64_t now_ns);
-  /// Called when the side's process has been killed, because its calls in progress no longer count.
+  /// This function is called when the side's process has been killed, because its calls in progress no longer
+  /// count.
   void forget();
   /// Releases every block that the side's JS part still holds.
   void release_blocks();

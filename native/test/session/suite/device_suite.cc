@@ -1,6 +1,6 @@
-// Sessions between two devices in real time, in every mode that the devices support. The tests make calls of
-// every size and kind, cancel calls in each phase, and end sessions under load. The oracle of the session
-// tests checks all rules.
+// Tests sessions between two devices in real time, in every mode that the devices support. The tests make
+// calls of every size and kind, cancel calls in each phase, and end sessions under load. The oracle of the
+// session tests checks all rules.
 #include "session/suite/device_suite.h"
 
 namespace rdma_rpc::session::test {

@@ -1,4 +1,4 @@
-// The session suite on two real devices. See suite/device_suite.h.
+// Runs the session suite on two real devices. See suite/device_suite.h.
 #include "session/suite/device_suite.h"
 
 namespace rdma_rpc::session::test {

@@ -1,5 +1,6 @@
-// The resources that this process and its devices have open, counted from outside our code: descriptors in
-// /proc, and verbs objects as the kernel counts them. Taken before and after each test of native/test/verbs.
+// These are the resources that this process and its devices have open, counted from outside our code:
+// descriptors in /proc, and verbs objects as the kernel counts them. The resources are counted before and
+// after each test of native/test/verbs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,10 +11,10 @@
 
 namespace rdma_rpc::session::test {
 
-/// The targets of this process's descriptors, each with the number of descriptors.
+/// Returns the targets of this process's descriptors, each with the number of descriptors.
 std::map<std::string, std::size_t> descriptors();
 
-/// As text, so that a difference is readable.
+/// Returns the census as text, so that a difference is readable.
 std::string census();
 
 /// The base of every test here: whatever happens in a test, nothing may be left open. The members of a

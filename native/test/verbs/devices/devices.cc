@@ -10,9 +10,10 @@
 #include "fabric/tcp/tcp.h"
 #include "fabric/verbs/devices.h"
 
-/// librdmacm has a protection domain of 16 bytes on each device that it uses. It cannot free the domain of a
-/// removed device, because the device's descriptors are useless by then (removal.cc) and libibverbs frees an
-/// object only when the kernel confirms it. The census of each suite counts the objects that we create.
+/// librdmacm has a protection domain of 16 bytes on each device that it uses. librdmacm cannot free the
+/// domain of a removed device, because the device's descriptors are useless by then (removal.cc) and
+/// libibverbs frees an object only when the kernel confirms it. The census of each suite counts the objects
+/// that we create.
 extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:librxe-rdmav34.so\n"; }
 

@@ -1,6 +1,6 @@
-// Client and server on two RDMA devices in one process, in real time: the Sides of the session tests and
-// their oracle, driven by the devices' own wake-ups. Nothing here measures time; a test that hangs is
-// aborted.
+// These are client and server on two RDMA devices in one process, in real time: the Sides of the session
+// tests and their oracle, driven by the devices' own wake-ups. Nothing here measures time; a test that hangs
+// is aborted.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,11 @@
 
 namespace rdma_rpc::session::test {
 
-/// Small slots, so that small messages count as bulk.
+/// Returns options with small slots, so that small messages count as bulk.
 ContextOptions small_context(Exposure exposure = Exposure::automatic);
 
-/// As in sessions of devices, receives are shared from the first session on if the device supports it.
+/// Returns options with few call slots. As in sessions of devices, receives are shared from the first session
+/// on if the device supports it.
 SessionOptions small_session(bool client, std::uint32_t inflight_max);
 
 struct Link {
@@ -30,10 +31,10 @@ std::uint64_t real_now_ns();
 /// test and returns false if that does not happen.
 bool drive(std::vector<Side*> sides, const std::function<bool()>& done, const std::string& what,
            int also_fd = -1);
-/// Runs until no work is left and no timer runs; calls may still be in progress.
+/// Runs until no work is left and no timer runs. Calls may still be in progress then.
 void drive_to_rest(std::vector<Side*> sides);
 
-/// Closes the remaining sessions, returns every block and checks the books.
+/// Closes the remaining sessions, returns every block, and checks that nothing is left.
 void close_down(Side& side, std::vector<std::uint32_t> sessions, const std::string& name);
 
 class Ends {
@@ -44,7 +45,7 @@ class Ends {
                 Exposure exposure = Exposure::automatic);
 
   /// Opens a session and waits until both sides report that it is up. `client` is 0 when that failed (and the
-  /// test has failed with it). With `segments` it has receives of its own.
+  /// test has failed with it). With `segments`, the session has receives of its own.
   Link connect(std::uint32_t inflight_max = 8, std::uint32_t call_slots = 0, bool segments = false);
   std::uint64_t start(const Link& link, const CallSpec& spec) { return client.start(link.client, spec); }
   CallRecord& call(std::uint64_t id) { return ledger.at(id); }
@@ -54,7 +55,7 @@ class Ends {
   bool until(const std::function<bool()>& done, const std::string& what) {
     return drive({&client, &server}, done, what);
   }
-  /// start(), then runs until the call has ended.
+  /// Calls start(), then runs until the call has ended.
   CallRecord& complete(const Link& link, const CallSpec& spec);
   /// Makes a call of each kind, and expects every answer.
   void expect_works(const Link& link);

@@ -1,6 +1,6 @@
-// A device that forwards everything to another device, except when a hook intervenes. A hook fails a
-// resource, or acts at a certain work request. It is for faults that no device produces on demand. Used on
-// the thread of its context.
+// This is a device that forwards everything to another device, except when a hook intervenes. A hook fails a
+// resource, or acts at a certain work request. Hooks are for faults that no device produces on demand. This
+// code runs on the thread of its context.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 namespace rdma_rpc::session::test {
 
 struct Hooks {
-  /// Returns false to fail this resource. Called for each memory, region, window, completion queue and queue
-  /// pair.
+  /// Decides about each memory, region, window, completion queue and queue pair. Returns false to fail the
+  /// resource.
   std::function<bool()> grant = [] { return true; };
-  /// Called before and after each request of a send queue is posted; with these hooks, each request has a
-  /// doorbell of its own.
+  /// These functions are called before and after each request of a send queue is posted. With these hooks,
+  /// each request has a doorbell of its own.
   std::function<void(const fabric::SendWr&)> before, after;
   /// Returns how many of the requests that are posted at once the send queue accepts.
   std::function<std::size_t(std::span<const fabric::SendWr>)> takes;
-  /// When true, completions of this side's sends are polled before those of its receives, as on shm,
+  /// When this is true, completions of this side's sends are polled before those of its receives, as on shm,
   /// whichever came first.
   bool sends_first = false;
-  /// Changes a completion that has been polled. It cannot be combined with sends_first.
+  /// Changes a completion that has been polled. This hook cannot be combined with sends_first.
   std::function<void(fabric::Wc&)> polled;
 };
 

@@ -1,6 +1,6 @@
-// The wire between the two devices of the guest (test/rdma-vm): disturbed, cut, unplugged and restored. Each
-// of these objects restores the wire when it is destroyed. Used by tests that have checked why_no_wire()
-// first.
+// Disturbs, cuts, unplugs and restores the wire between the two devices of the guest (test/rdma-vm). Each of
+// these objects restores the wire when it is destroyed. Only tests that have checked why_no_wire() first use
+// this file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rdma_rpc::session::test {
 
-/// The reason why the wire cannot be disturbed here; empty in the guest.
+/// Returns the reason why the wire cannot be disturbed here; "" in the guest.
 inline std::string why_no_wire() {
   return guest_link().empty() ? "needs the guest of npm run test:rdma, whose wire it disturbs" : "";
 }

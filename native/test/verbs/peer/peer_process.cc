@@ -1,4 +1,4 @@
-// The part that runs in the test's process; see peer_process.h. peer_main.cc is the other process.
+// This is the part that runs in the test's process; see peer_process.h. peer_main.cc is the other process.
 #include "verbs/peer/peer_process.h"
 
 #include <fcntl.h>

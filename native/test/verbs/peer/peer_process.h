@@ -1,6 +1,7 @@
-// The other end of a session in a separate process, which can be killed or stopped at a chosen moment of a
-// call. It sends the signal to itself, so that the moment is exact. It is controlled through a socket and
-// answers each order once. Used by the tests of native/test/verbs, on the test's thread.
+// This is the other end of a session in a separate process, which can be killed or stopped at a chosen moment
+// of a call. The process sends the signal to itself, so that the moment is exact. The test controls the
+// process through a socket, and the process answers each order once. The tests of native/test/verbs use this
+// file on the test's thread.
 #pragma once
 
 #include <sys/types.h>
@@ -60,7 +61,8 @@ struct ReportMessage {
   std::string violation() const { return text.data(); }
 };
 
-/// Calls of other processes, which a ledger must know to serve them.
+/// expect_foreign_calls() enters this number of calls of other processes in a ledger, which must know the
+/// calls to serve them.
 inline constexpr std::size_t kForeignCalls = 20'000;
 void expect_foreign_calls(Ledger& ledger);
 
@@ -76,14 +78,14 @@ class PeerProcess {
   ReportMessage ask(Order order, std::vector<Side*> sides) {
     return ask(OrderMessage{.order = order}, sides);
   }
-  /// Opens a session of `side` with this process; returns its number there.
+  /// Opens a session of `side` with this process. Returns the number that the session has there.
   std::uint32_t connect_as_server_of(Side& side, std::uint32_t inflight_max = 8);
   std::uint32_t connect_as_client_of(Side& side, std::uint32_t inflight_max = 8);
 
   /// Waits for the signal. The process is stopped or dead when this returns.
   void signal(int number);
   void resume();
-  /// Returns whether it has stopped or killed itself.
+  /// Returns whether the process has stopped or killed itself.
   bool halted();
   bool dead() const { return dead_; }
   /// Ends the process in an orderly way. Fails the test if the process has left anything open.
@@ -97,7 +99,7 @@ class PeerProcess {
   bool dead_ = false, halted_ = false;
 };
 
-/// The process itself: serves orders until the socket ends.
+/// Runs the process itself, which serves orders until the socket ends.
 int run_peer(int socket, std::size_t end);
 
 }  // namespace rdma_rpc::session::test

@@ -46,7 +46,7 @@ fabric::WcStatus RawPeer::shoot(const Aim& aim, std::span<const std::byte> watch
   for (int i = 0; !outcome && i < kWaitsMax; ++i) {
     const timespec moment{0, 500'000};
     ::nanosleep(&moment, nullptr);
-    // Over tcp the CPU does the device's work, so this function polls; it takes no completion.
+    // Over tcp the CPU does the device's work, so this function polls, but takes no completion.
     if (over_tcp()) victim_.context->cq().poll({});
     outcome = peer_->outcome();
   }

@@ -1,5 +1,5 @@
-// A misbehaving peer: a bare queue pair of a device that builds frames by hand and READs and WRITEs any
-// address. Two correct ends run beside it. Used on the test's thread.
+// This is a misbehaving peer: a bare queue pair of a device that builds frames by hand and READs and WRITEs
+// any address. Two correct ends run beside it. This code runs on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class RawPeer {
   std::uint32_t session() const { return session_; }
   Side& victim() { return victim_; }
   ScriptedPeer& peer() { return *peer_; }
-  /// Makes the victim call this peer; returns the request that arrives.
+  /// Makes the victim call this peer. Returns the request that arrives.
   ScriptedPeer::Received request(const CallSpec& spec);
   std::uint64_t id() const { return id_; }
   /// Executes one READ or WRITE while no code of the victim's session runs. Checks that the bytes of

@@ -1,8 +1,8 @@
-// Functions that replace those of libibverbs, so that a test can make a device do things that no device does
-// on demand: report an event, complete nothing, miss a doorbell, or create a completion queue that is too
-// small. Without a script each call goes straight to the library. The plug-in finds these functions first,
-// because the symbols of a program precede those of the libraries that it loads. Used by the tests of this
-// folder.
+// These are functions that replace those of libibverbs, so that a test can make a device do things that no
+// device does on demand: report an event, complete nothing, miss a doorbell, or create a completion queue
+// that is too small. Without a script each call goes straight to the library. The plug-in finds these
+// functions first, because the symbols of a program precede those of the libraries that it loads. The tests
+// of this folder use this file.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,16 +15,16 @@
 namespace rdma_rpc::session::test {
 
 struct Script {
-  /// Events that `context` reports, one by one, before those of the device.
+  /// The events that `context` reports, one by one, before those of the device.
   struct Report {
     ibv_context* context;
     ibv_async_event event;
   };
   std::deque<Report> reports;
   /// The next completion queue gets at most this number of entries, and claims to have the requested number.
-  /// 0: off.
+  /// 0 turns this off.
   int next_cq_entries = 0;
-  /// From now on, this device completes nothing.
+  /// A device that completes nothing from now on.
   ibv_context* mute = nullptr;
   /// The queue pair `dozes` misses one doorbell, after `doorbells_before` others. The requests that are
   /// posted with it are executed at the next doorbell.
@@ -34,7 +34,7 @@ struct Script {
     ibv_send_wr wr;
     std::vector<ibv_sge> sges;
     std::vector<std::byte> inline_bytes;
-    std::uint32_t old_key;  ///< of the window, if the request is a bind
+    std::uint32_t old_key;  ///< the old key of the window, if the request is a bind
   };
   std::deque<Missed> missed;
   std::uint32_t doorbells_missed = 0;
@@ -44,7 +44,7 @@ struct Script {
   std::uint32_t seconds = 0;
   /// For each queue pair, the seconds in which an empty WRITE was posted to it.
   std::unordered_map<const ibv_qp*, std::vector<std::uint32_t>> empty_writes;
-  /// The attributes given to queue pairs, with the mask, in order.
+  /// The attributes that queue pairs were given, each with its mask, in order.
   struct Told {
     const ibv_qp* qp;
     ibv_qp_attr attributes;

@@ -1,5 +1,5 @@
-// Events that a device reports by itself, and work that it no longer does. The tests cover every kind of
-// asynchronous event, a completion queue that overruns, and requests that never complete. The affected
+// Tests events that a device reports by itself, and work that it no longer does. The tests cover every kind
+// of asynchronous event, a completion queue that overruns, and requests that never complete. The affected
 // sessions end with the reason and settle their calls. Other sessions continue, and the process survives and
 // opens new sessions.
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ struct Reported {
   ibv_event_type type;
   Of of = Of::port;
   Ends_ ends = Ends_::nothing;
-  /// A part of the error of the sessions that end. By default the name of the event.
+  /// A part of the error of the sessions that end. The default is the name of the event.
   std::string why = std::string("(IBV_EVENT_") + name + ")";
 };
 void PrintTo(const Reported& each, std::ostream* out) { *out << each.name; }
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Reported{"SQ_DRAINED", IBV_EVENT_SQ_DRAINED, Of::queue_pair},
                     Reported{"PATH_MIG", IBV_EVENT_PATH_MIG, Of::queue_pair},
                     Reported{"PATH_MIG_ERR", IBV_EVENT_PATH_MIG_ERR, Of::queue_pair},
-                    // A device reports this only about a queue pair that it has ended.
+                    // A device reports this event only for a queue pair that it has ended.
                     Reported{"QP_LAST_WQE_REACHED", IBV_EVENT_QP_LAST_WQE_REACHED, Of::queue_pair,
                              Ends_::one_session, "has ended the queue pair and does not say why"},
                     Reported{"PORT_ERR", IBV_EVENT_PORT_ERR}, Reported{"PORT_ACTIVE", IBV_EVENT_PORT_ACTIVE},
@@ -117,7 +117,7 @@ TEST_F(CompletionQueueOverrun, EndsItsSessionsAndNewOnesGetAnother) {
   Ends ends(client_, server_);
   // The session has receives of its own, because a side that polls nothing would get no further credits.
   const Link link = ends.connect(kCalls, 0, true);
-  // Answered while the client does not poll.
+  // The call is answered while the client does not poll.
   for (std::uint32_t i = 0; i < kCalls; ++i) ASSERT_NE(ends.start(link, {}), 0u);
   ends.client.flush();
   drive(

@@ -1,5 +1,5 @@
-// The attributes that queue pairs get from options and from peers: quality of service, partition, and how
-// often to retry a peer that is not ready. The connections are made by rdma_cm and over the sideband. The
+// Tests the attributes that queue pairs get from options and from peers: quality of service, partition, and
+// how often to retry a peer that is not ready. The connections are made by rdma_cm and over the sideband. The
 // tests also use devices that lack a required feature. The error must then state the real reason.
 #include <gtest/gtest.h>
 
@@ -51,8 +51,8 @@ class Service : public testing::TestWithParam<VerbsConnect> {
     EXPECT_EQ(ends.finish(), std::vector<std::string>{});
   }
 
-  /// The last attributes given to the queue pair of that end (the client's is created first) under this bit
-  /// of the mask, or null.
+  /// Returns the last attributes that the queue pair of that end was given under this bit of the mask, or
+  /// null. The client's queue pair is created first.
   const ibv_qp_attr* told(std::size_t end, int bit) {
     const ibv_qp_attr* last = nullptr;
     for (const Script::Told& each : provider_.script().told) {
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(By, Service, testing::Values(VerbsConnect::cm, VerbsCon
                            return std::string(info.param == VerbsConnect::cm ? "cm" : "sideband");
                          });
 
-/// The reason why a device cannot be used, as a context reports it.
+/// Returns the reason why a device cannot be used, as a context reports it.
 std::string why_not() {
   std::string error;
   std::shared_ptr<fabric::Device> device = fabric::open_verbs_device(options_of(kClientEnd), &error);
