@@ -210,6 +210,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   onDown(link: ClientLink): void {
     this.#links.delete(link);
     this.#silence.stop(link);
+    if (this.#gone === undefined && !link.draining && !link.unserved)
+      this.#log(`the connection was lost: ${link.ended}`);
     this.#owner.totals.remove(link);
     if (this.#links.size === 0) {
       this.#onLastLink?.();
@@ -233,7 +235,12 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #leaveSilent(link: ClientLink, why: string): void {
     if (this.link !== link) return;
     this.error = unavailable(why);
+    this.#log(`another connection is made: ${why}`);
     link.drain();
+  }
+
+  #log(what: string): void {
+    this.#owner.side().log(() => `${this.address}: ${what}`, false);
   }
 
   takeTally(): Tally {
