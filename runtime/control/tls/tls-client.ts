@@ -131,7 +131,7 @@ const noKey = 'the server has no such key under this name (option tls: psk of th
  * `SSL/TLS_ALERT`.
  */
 const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
-/** Matches OpenSSL's codes for a handshake that failed. A rejected certificate has a code without this prefix. */
+/** Matches OpenSSL's codes for a failed handshake. Codes for a rejected certificate lack this prefix. */
 const openSslCode = /^ERR_SSL_/;
 /** Matches the error codes of the system for an unreachable or closed peer. */
 const networkCode = /^E[A-Z]+$/;
