@@ -53,6 +53,9 @@ class Endpoint {
   virtual void cancel(std::uint32_t /*slot*/, boundary::Reason /*reason*/) {}
   /// Called when the application waits for the large message of this part. PART_WAITS has named the part.
   virtual void want(std::uint32_t call) = 0;
+  /// Says whether the handler of this call has not begun yet. Returns false when the call is over. Only a
+  /// server endpoint implements it.
+  virtual bool defer_handler(std::uint32_t /*call*/, bool /*deferred*/) { return false; }
   /// Returns whether the response to that call may be sent in segments. False for a client, which sends no
   /// responses.
   virtual bool answers_in_segments(std::uint32_t /*call*/) { return false; }
