@@ -4,6 +4,7 @@
  * from the same event loop and by the same path as other calls, so the server needs no service for it.
  */
 import { releaseContext } from '../../runtime/boundary/contexts.ts';
+import { pingMethod } from '../../runtime/client/call/ping-method.ts';
 import { ClientSession } from '../../runtime/client/session/client-session.ts';
 import type { ClientSessionListener } from '../../runtime/client/session/session-listeners.ts';
 import { clockMs } from '../../runtime/clock.ts';
@@ -13,7 +14,7 @@ import type { Link } from '../../runtime/control/link.ts';
 import { type SessionSummary, summaryOf } from '../../runtime/control/session-summary.ts';
 import { closeTimeoutMs } from '../../runtime/limits.ts';
 import { TooLate } from './advice.ts';
-import { noQueue, pingMethod } from './call.ts';
+import { noQueue } from './no-queue.ts';
 import { toMicroseconds } from './steps.ts';
 
 export class Session {
@@ -87,7 +88,7 @@ export class Session {
   /** Makes a round trip over the fabric, as `sideband` does over the sideband. */
   fabric(): Promise<number> {
     return this.#roundTrip(this.#connection.fabric, (done) => {
-      const begun = this.#calls.start(pingMethod, {}, 0, undefined, (answer) => {
+      const begun = this.#calls.start(pingMethod(), {}, 0, undefined, (answer) => {
         done();
         // Any status is an answer. The end of the session already fails the round trip, so the error is
         // ignored here.

@@ -110,7 +110,7 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
 const inFlags: readonly (readonly [string, string])[] = [
   ['(option connectTimeoutMs of the channel)', '(--timeout)'],
   [
-    'this server takes TLS on host:port addresses only (option tls of the channel)',
+    'this server takes TLS on host:port addresses only: give the channel the option tls',
     'this server takes TLS on host:port addresses only: give --ca, or --tls',
   ],
   [
@@ -122,6 +122,22 @@ const inFlags: readonly (readonly [string, string])[] = [
     'the server does not speak TLS at this address: leave out --tls, --ca, --cert, --key, --servername and --identity',
   ],
   [
+    'give the channel such a key (option tls: psk of the channel)',
+    'give the file of such a key (--psk-file)',
+  ],
+  [
+    'give the server the same key in its option tls, or leave it out of this channel (option tls: psk of the channel)',
+    'give the server the same key in its option tls, or leave out --psk-file',
+  ],
+  [
+    'give the channel the authority of the certificate (ca) in place of the key (option tls: psk of the channel)',
+    'give --ca in place of --psk-file',
+  ],
+  [
+    'this channel expects a certificate: give the channel the same key (option tls: psk),',
+    'a certificate is expected: give the file of the same key (--psk-file),',
+  ],
+  [
     'use tls or a unix socket, or allow it (credentials: { unsealed: true })',
     'use TLS (--ca, or --tls) or a unix socket',
   ],
@@ -131,10 +147,6 @@ const inFlags: readonly (readonly [string, string])[] = [
   ],
   ['(option tls: psk of the channel)', '(--psk-file)'],
   ['(option security.require)', '(--require)'],
-  [
-    'it may have no certificate because of its option tls: psk',
-    'it may have no certificate and ask for a shared secret (--psk-file)',
-  ],
   ['option tls of the channel', '--ca, --servername or --identity'],
 ];
 

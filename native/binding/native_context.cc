@@ -42,6 +42,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                            InstanceMethod<&NativeContext::release_long_slot>("releaseLongSlot"),
                            InstanceMethod<&NativeContext::cancel>("cancel"),
                            InstanceMethod<&NativeContext::want>("want"),
+                           InstanceMethod<&NativeContext::defer_handler>("deferHandler"),
                            InstanceMethod<&NativeContext::alloc_block>("allocBlock"),
                            InstanceMethod<&NativeContext::refusal>("refusal"),
                            InstanceMethod<&NativeContext::give_block<&BlockBuffers::discard>>("discardBlock"),
@@ -152,8 +153,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   Napi::Value session_address(const Napi::CallbackInfo& info) {
     session::Session* session = this->session(info);
-    if (session == nullptr) return {};
-    return own_address(info.Env(), session->local_address());
+    return session == nullptr ? Napi::Value() : own_address(info.Env(), session->local_address());
   }
 
   Napi::Value connect_session(const Napi::CallbackInfo& info) {
@@ -193,8 +193,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   Napi::Value session_info(const Napi::CallbackInfo& info) {
     session::Session* session = this->session(info);
-    if (session == nullptr) return {};
-    return session_object(info.Env(), engine_->context(), *session);
+    return session == nullptr ? Napi::Value() : session_object(info.Env(), engine_->context(), *session);
   }
 
   Napi::Value segmented_bytes(const Napi::CallbackInfo& info) {
@@ -213,7 +212,6 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     if (engine_ != nullptr)
       engine_->context().slots().give_long_back(info[0].As<Napi::Number>().Int32Value());
   }
-
   Napi::Value submit_bulk(const Napi::CallbackInfo& info);
 
   Napi::Value cancel(const Napi::CallbackInfo& info) {
@@ -237,6 +235,13 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     engine_->pump().kick();
   }
 
+  Napi::Value defer_handler(const Napi::CallbackInfo& info) {
+    session::Session* found = find(info);
+    const std::uint32_t call = info[1].As<Napi::Number>().Uint32Value();
+    const bool waits = found != nullptr && found->defer_handler(call, info[2].As<Napi::Boolean>());
+    return Napi::Boolean::New(info.Env(), waits);
+  }
+
   static memory::BlockId lend_block(Engine& engine, const Napi::CallbackInfo& info) {
     const auto bytes = static_cast<std::size_t>(info[0].As<Napi::Number>().Int64Value());
     const auto use = static_cast<memory::Use>(info[1].As<Napi::Number>().Uint32Value());
@@ -256,8 +261,7 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
 
   Napi::Value refusal(const Napi::CallbackInfo& info) {
     Engine* engine = this->engine(info);
-    if (engine == nullptr) return {};
-    return Napi::String::New(info.Env(), engine->context().refusal());
+    return engine == nullptr ? Napi::Value() : Napi::String::New(info.Env(), engine->context().refusal());
   }
 
   Napi::Value block_buffer(const Napi::CallbackInfo& info) {
@@ -297,13 +301,11 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
     }
     return Napi::String::New(info.Env(), why);
   }
-
   void expect_response(const Napi::CallbackInfo& info) {
     if (engine_ == nullptr) return;
     engine_->context().expect_response(info[0].As<Napi::Number>().Uint32Value(),
                                        info[1].As<Napi::Number>().Uint32Value());
   }
-
   Napi::Value holds_buffer(const Napi::CallbackInfo& info) {
     const auto key = static_cast<std::uint64_t>(info[0].As<Napi::Number>().Int64Value());
     return Napi::Boolean::New(info.Env(), engine_ != nullptr && engine_->context().mr_cache().holds(key));
@@ -321,7 +323,11 @@ class NativeContext : public Napi::ObjectWrap<NativeContext> {
                                                info[1].As<Napi::String>().Utf8Value());
   }
 
-  Napi::Value stats(const Napi::CallbackInfo& info);
+  Napi::Value stats(const Napi::CallbackInfo& info) {
+    Engine* engine = this->engine(info);
+    if (engine == nullptr) return {};
+    return stats_object(info.Env(), engine->context(), engine->pump().counters());
+  }
   void leave_device(const Napi::CallbackInfo&) {
     if (engine_ != nullptr) engine_->leave_device();
   }
@@ -370,12 +376,6 @@ Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {
   // The session keeps its own reference as long as it needs the block.
   if (token >= 0 && info[8].IsNumber() && number(8) != memory::kNoBlock) engine->blocks().release(number(8));
   return Napi::Number::New(info.Env(), token);
-}
-
-Napi::Value NativeContext::stats(const Napi::CallbackInfo& info) {
-  Engine* engine = this->engine(info);
-  if (engine == nullptr) return {};
-  return stats_object(info.Env(), engine->context(), engine->pump().counters());
 }
 
 }  // namespace

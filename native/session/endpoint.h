@@ -54,6 +54,9 @@ class Endpoint {
   /// This function is called when the application waits for the large message of this part. PART_WAITS has
   /// named the part.
   virtual void want(std::uint32_t call) = 0;
+  /// Returns whether the handler of this call has not begun yet. Returns false when the call is over. Only a
+  /// server endpoint implements it.
+  virtual bool defer_handler(std::uint32_t /*call*/, bool /*deferred*/) { return false; }
   /// Returns whether the response to that call may be sent in segments. Returns false for a client, which
   /// sends no responses.
   virtual bool answers_in_segments(std::uint32_t /*call*/) { return false; }

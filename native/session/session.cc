@@ -383,4 +383,9 @@ void Session::want(std::uint32_t call) {
   endpoint_->want(call);
 }
 
+bool Session::defer_handler(std::uint32_t call, bool deferred) {
+  if (!is_open() || wire::call_slot(call) >= options_.call_slots) return false;
+  return endpoint_->defer_handler(call, deferred);
+}
+
 }  // namespace rdma_rpc::session

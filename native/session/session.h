@@ -51,6 +51,9 @@ class Session final : public Link {
   /// This function is called when the application waits for the large message of this part. PART_WAITS has
   /// named the part.
   void want(std::uint32_t call);
+  /// Says that the handler of this call has not begun yet, or begins now. A call that is cancelled before its
+  /// handler has begun is answered with *not run*. Returns false when the call is over.
+  bool defer_handler(std::uint32_t call, bool deferred);
   void close(const std::string& reason) {
     if (error_.empty()) closed_ = endpoint_->count().all() == 0;
     fail(reason);

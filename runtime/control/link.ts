@@ -12,7 +12,8 @@ import { errorCode, Status } from '../core/errors/status.ts';
 import { closeTimeoutMs, controlFrameBytes } from '../limits.ts';
 import { checkFrame, controlText, type Frame, otherVersion, type Refusal } from './frames.ts';
 import { connectMessageBytes, connectMessageMagic, type Handoff } from './socket/handoff.ts';
-import { isTls, plainRefused, tlsClosed, tlsRefused } from './tls/tls-records.ts';
+import { plainRefused } from './tls/mismatch.ts';
+import { isTls, tlsClosed, tlsRefused } from './tls/tls-records.ts';
 
 const prefixBytes = 4;
 const plain = { useRecords: false, moreTypes: false, mapsAsObjects: true, copyBuffers: true } as const;
@@ -288,7 +289,8 @@ export class Link {
       else this.#secure(handoff.secure, handoff.passOn);
     } else if (handoff.secure !== undefined) {
       this.#handoff = undefined;
-      this.close(plainRefused, { type: 'refusal', code: Status.UNAUTHENTICATED, message: plainRefused });
+      const message = handoff.plainRefused ?? plainRefused;
+      this.close(message, { type: 'refusal', code: Status.UNAUTHENTICATED, message });
     } else if (handoff.passOn !== undefined) {
       const { duplex } = this;
       this.#release(duplex);

@@ -177,6 +177,10 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
   /** Does nothing, because messages never wait at their sender. */
   want(): void {}
 
+  deferHandler(session: number, call: number, deferred: boolean): boolean {
+    return this.sessions.find(session)?.deferHandler(call, deferred) ?? false;
+  }
+
   segmentedBytes(): number {
     return 0;
   }

@@ -39,6 +39,8 @@ export interface LoopbackCall {
    * True when the client has cancelled the call and waits until the server has released the call's memory.
    */
   leaving: boolean;
+  /** True while the server's JS has the request, but its handler has not begun. */
+  deferred?: boolean;
 }
 
 /** The functions of the context that a session uses. */
@@ -155,7 +157,15 @@ export class LoopbackSession {
   onCancelled({ call: handle, method }: LoopbackEvent): boolean {
     const call = this.calls.get(handle);
     if (call === undefined) return false;
-    this.answer(call, { method, processed: Processed.yes });
+    this.answer(call, { method, processed: call.deferred === true ? Processed.no : Processed.yes });
+    return true;
+  }
+
+  /** Called on the server. Returns false when the call is over. */
+  deferHandler(handle: number, deferred: boolean): boolean {
+    const call = this.calls.get(handle);
+    if (call === undefined) return false;
+    call.deferred = deferred;
     return true;
   }
 

@@ -151,7 +151,8 @@ export class Exposures {
       return;
     }
     this.#queue.say({ kind: Kind.revoke, id: exposure.handle.id });
-    const late = `${reason}, and the peer did not answer in ${withinMs} ms`;
+    const option = withinMs === this.#options.revokeMs ? 'option revokeMs' : 'half of expiresMs';
+    const late = `${reason}, and the peer did not answer in ${withinMs} ms (${option})`;
     exposure.timer = setTimeout(() => this.#end(exposure, late), withinMs);
   }
 

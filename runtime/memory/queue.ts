@@ -25,6 +25,13 @@ import {
 import { Kind, type Message, memoryMessageBytes, readMessage, writeMessage } from './wire.ts';
 
 /**
+ * Follows the text about a refused access. The peer's application may have taken the memory back in the
+ * meantime, and this side may have been too slow to notice it.
+ */
+const refusedAccess =
+  '; the peer refuses access to memory that it has taken back, when operations take longer than its option revokeMs';
+
+/**
  * The kind of a request, for its order. A device may begin a WRITE before an earlier READ or atomic is done,
  * and an atomic before an earlier READ, unless the later request is fenced.
  */
@@ -318,7 +325,8 @@ export class MemoryQueue {
       const wrId = found.wrId(i);
       if (status !== WcStatus.success) {
         const why = this.#qp.error;
-        this.end(`the queue pair has failed: ${why === '' ? statusName(status) : why}`);
+        const hint = status === WcStatus.remAccessErr ? refusedAccess : '';
+        this.end(`the queue pair has failed: ${why === '' ? statusName(status) : why}${hint}`);
       } else if (wrId >= receivesFrom) this.#received(wrId - receivesFrom, found.byteLength(i));
       else this.#sent(wrId);
     }

@@ -212,6 +212,13 @@ export interface NativeContext {
   want(session: number, call: number): void;
 
   /**
+   * For servers: says that the handler of a call has not begun yet (`deferred` is true), or begins now. When
+   * a call is cancelled before its handler has begun, its client learns this. Returns false when the call is
+   * over, for example because it was cancelled. Its handler must then not begin.
+   */
+  deferHandler(session: number, call: number, deferred: boolean): boolean;
+
+  /**
    * Returns the reason why the operating system refused memory to the last call that found none, or '' when a
    * limit of this library was the cause.
    */

@@ -12,6 +12,7 @@ import type { PeerInfo } from '../core/peer.ts';
 import { AuthorizeFailed, type Warn } from '../core/warnings.ts';
 import { authorizeMs } from '../limits.ts';
 import { checkWhole } from './allowed.ts';
+import { givenUp } from './call-faults.ts';
 import type { ServerCall } from './server-call.ts';
 import type { AnyHandler } from './server-method.ts';
 
@@ -154,9 +155,13 @@ export class Authorization {
       if (allowed === true) return handler.call(this, request, context);
       call.notRun = true;
       if (allowed === undefined) throw denied(call);
+      call.session.defer(call, true);
       return withinTime(allowed, method).then((answer) => {
         if (call.aborted !== undefined) throw call.aborted;
         if (answer !== true) throw denied(call);
+        // The call may have been cancelled although this side has not read the event yet. The client has then
+        // been told that the handler has not run.
+        if (!call.session.defer(call, false)) throw givenUp(method, Status.CANCELLED);
         call.notRun = false;
         return handler.call(this, request, context);
       });

@@ -52,6 +52,11 @@ export interface CallOwner {
    * `reason`. It does not run for calls that opened a stream.
    */
   onLate(call: ServerCall, reason: RpcError): void;
+  /**
+   * Called when a call must wait before its handler may begin (`deferred` is true), and again when the
+   * handler begins. Returns false when the call is over, so that its handler must not begin.
+   */
+  defer(call: ServerCall, deferred: boolean): boolean;
 }
 
 /** The stream that a call has opened. */

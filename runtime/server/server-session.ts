@@ -232,6 +232,11 @@ export class ServerSession implements SessionOwner, CallOwner {
     this.#responder.outOfTime(call, reason);
   }
 
+  defer(call: ServerCall, deferred: boolean): boolean {
+    // A call of a one-way method was answered when it arrived, and its handler runs later all the same.
+    return call.accepted || this.#context.native.deferHandler(this.target.session, call.handle, deferred);
+  }
+
   lost(): void {
     this.target.gone = true;
   }

@@ -32,6 +32,35 @@ describe('states', () => {
     expect(seen).toEqual(['idle', 'connecting', 'ready', 'idle', 'closed']);
   });
 
+  test.each<[string, ChannelOptions, string[]]>([
+    ['one address', {}, ['a:1']],
+    ['several addresses', {}, ['a:1', 'b:1']],
+    ['the first reachable address', { loadBalancing: 'pick-first' }, ['a:1', 'b:1']],
+  ])('with a resolver the channel connects without becoming idle: %s', async (_, options, addresses) => {
+    bed.start('a:1', 'b:1');
+    const channel = bed.channel({ resolve: async () => addresses }, options);
+    const seen: ChannelState[] = [];
+    channel.on('state', (state) => seen.push(state));
+    await channel.ready();
+    await turn();
+    expect(seen).toEqual(['connecting', 'ready']);
+  });
+
+  test('a resolver that fails at first is no reason to become idle either', async () => {
+    bed.start('a:1');
+    let asked = 0;
+    const resolve = async (): Promise<string[]> => {
+      if (++asked === 1) throw new Error('the registry is away');
+      return ['a:1'];
+    };
+    const channel = bed.channel({ resolve }, { backoffMs: 1, resolveMinMs: 0 });
+    const seen: ChannelState[] = [];
+    channel.on('state', (state) => seen.push(state));
+    await createClient(EchoDefinition, channel).echo({}, { waitForReady: true });
+    await turn();
+    expect(seen).toEqual(['connecting', 'failing', 'connecting', 'ready']);
+  });
+
   test('failing begins with the error, and ends with the pause', async () => {
     const channel = bed.channel(['a'], { backoffMs: 1 });
     const failures: (RpcError | undefined)[] = [];

@@ -93,7 +93,7 @@ test('a shared secret is read from a file', async () => {
     errors: expect.stringMatching(/the server has no such key under this name \(--psk-file\)\n$/),
   });
   expect((await run('health', address, ...withCa())).errors).toMatch(
-    /it may have no certificate and ask for a shared secret \(--psk-file\); the log of the server may say why/,
+    /it may have a pre-shared key while a certificate is expected: give the file of the same key \(--psk-file\), or /,
   );
 });
 

@@ -264,6 +264,10 @@ export class FakeNative implements NativeContext {
 
   want(): void {}
 
+  deferHandler(): boolean {
+    return true;
+  }
+
   refusal(): string {
     return this.refused;
   }

@@ -155,7 +155,11 @@ describe('a client is refused, before a queue pair is created, that', () => {
 describe('a client with the secret refuses a server, before it sends anything, that', () => {
   test.each<[string, ServerTls | undefined, RegExp]>([
     ['has another key', { psk: { fleet: randomBytes(32) } }, /the server has no such key/],
-    ['has a certificate instead', { cert, key: certKey }, /the server has no such key/],
+    [
+      'has a certificate instead',
+      { cert, key: certKey },
+      /the server has a certificate, but this channel has/,
+    ],
     ['speaks no TLS', undefined, /does not speak TLS at this address/],
   ])('%s', async (_, tls, says) => {
     const { server, address } = await served(tls === undefined ? {} : { tls }, '127.0.0.1:0');

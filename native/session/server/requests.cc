@@ -22,6 +22,7 @@ void ServerEndpoint::on_request(const wire::Frame& frame, const std::byte* data,
   call.has_reply_buffer = (header.flags & wire::has_reply_buffer) != 0;
   call.exposed = (header.flags & (wire::has_reply_buffer | wire::has_gather_list)) != 0;
   call.cancelled = false;
+  call.deferred = false;
   call.invalidates = capabilities_.windows && (header.flags & wire::lasting) == 0;
   call.invalidate_rkey = 0;
   if (call.has_reply_buffer) {
@@ -225,9 +226,16 @@ void ServerEndpoint::on_cancel(const wire::Header& header) {
       Event event = Event::of(EvKind::cancelled, number_, header.call);
       event.set(ev::status, header.method);
       shared_.events.emit(event);
-      return refuse(slot, header.method, true, "");
+      return refuse(slot, header.method, !call.deferred, "");
     }
   }
+}
+
+bool ServerEndpoint::defer_handler(std::uint32_t word, bool deferred) {
+  ServerCall& call = calls_[wire::call_slot(word)];
+  if (call.generation != wire::call_generation(word) || call.state != ServerState::running) return false;
+  call.deferred = deferred;
+  return true;
 }
 
 /// Sends a response that JS does not send: a refusal, or the confirmation of a CANCEL. A cancelled call that

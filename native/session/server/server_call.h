@@ -60,6 +60,7 @@ struct ServerCall {
   ServerState state = ServerState::idle;
   bool exposed = false;      ///< the client always needs a response, to know that its memory is safe
   bool cancelled = false;    ///< cancelled while waiting or fetching
+  bool deferred = false;     ///< JS has the request, but the handler has not begun
   bool invalidates = false;  ///< the response invalidates a key of the client
   std::uint8_t cancel_status = 0;
   bool has_reply_buffer = false;

@@ -34,6 +34,7 @@ class ServerEndpoint final : public Endpoint, private Transfers::Owner {
   void submit(const std::int32_t* words) override;
   std::int32_t submit_bulk(const BulkSubmission& submission) override;
   void want(std::uint32_t call) override;
+  bool defer_handler(std::uint32_t call, bool deferred) override;
   /// Returns false when the client has exposed memory, because the client's call may then have to wait for
   /// its windows.
   bool answers_in_segments(std::uint32_t call) override {

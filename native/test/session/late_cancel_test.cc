@@ -76,6 +76,31 @@ TEST(LateCancel, IsReadBeforeTheRequestThatItEndsIsDelivered) {
   ASSERT_TRUE(run_world(world, {&client, &server}));
 }
 
+/// The server answers a CANCEL with *not run* as long as the handler has not begun. After that CANCEL the
+/// handler must not begin.
+TEST(LateCancel, SaysWhetherADeferredHandlerHasBegun) {
+  for (const bool begins : {false, true}) {
+    SCOPED_TRACE(begins ? "it has begun" : "it has not begun");
+    Pair pair;
+    const std::uint64_t id = pair.start({.request_bytes = 5000, .answer = Answer::later});
+    pair.run();
+    ASSERT_EQ(pair.server.unanswered(), 1u);
+    Session& session = pair.server.session(pair.server_session);
+    const std::uint32_t call = pair.server.unanswered_call(0);
+    ASSERT_TRUE(session.defer_handler(call, true));
+    pair.call(id).began = 0;  // for the oracle, a request that JS has received is one that has begun
+    if (begins) {
+      ASSERT_TRUE(session.defer_handler(call, false));
+      pair.call(id).began = 1;
+    }
+    pair.client.cancel(id);
+    pair.run();
+    EXPECT_EQ(pair.call(id).processed, begins ? boundary::Processed::yes : boundary::Processed::no);
+    EXPECT_FALSE(session.defer_handler(call, false)) << "the call is over";
+    EXPECT_EQ(pair.finish(), Violations{});
+  }
+}
+
 /// Memory that WRITEs in flight read stays registered, although their call is cancelled and another call
 /// needs the only entry of the cache.
 TEST(LateCancel, LeavesTheMemoryOfAnAnswerWhoseWritesAreUnderWay) {

@@ -83,9 +83,10 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   /** The weight from the server's load reports; undefined when the policy uses no load reports. */
   loads: LoadWeight | undefined;
   /**
-   * Number of open streams of the channel itself on this connection, such as the stream of the health check.
+   * Number of streams and calls of the channel itself on this connection, such as the stream of the health
+   * check.
    */
-  ownStreams = 0;
+  ownCalls = 0;
   #streams: ClientStreams | undefined;
   #stale = false;
   #draining = false;
@@ -179,7 +180,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
 
   /** Number of calls and streams of the application in flight. */
   get load(): number {
-    return this.session.inFlight - this.ownStreams;
+    return this.session.inFlight - this.ownCalls;
   }
 
   get busy(): boolean {

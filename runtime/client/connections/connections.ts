@@ -306,9 +306,10 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     const { inUse } = this;
     this.#owner.config?.onServers(servers);
     this.#setServers(servers);
-    this.#update();
-    // If the channel is not in use, the next call connects them.
+    // If the channel is not in use, the next call connects them. The attempts begin before the new state is
+    // computed, because the channel would otherwise report that it is idle.
     if (inUse || this.wanted) this.seek(false);
+    this.#update();
   }
 
   onResolutionChange(): void {

@@ -14,14 +14,16 @@ import { inRoot } from '../../core/scopes.ts';
 import type { FabricName } from '../../fabrics.ts';
 import { closeTimeoutMs } from '../../limits.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
+import { attemptLimit } from './attempt-limit.ts';
 import { awaitedPause, type Deadlines } from './awaited-pause.ts';
 import { Backoff } from './backoff.ts';
 import type { Totals } from './channel-totals.ts';
 import { ClientLink, type ClientLinkOwner, type Sideband } from './client-link.ts';
 import { connectError } from './connect-error.ts';
 import { FabricUpgrade } from './fabric-upgrade.ts';
-import { ejectionMaxMs, silenceMaxMs, silenceMs, verifyTimeoutMs } from './limits.ts';
+import { ejectionMaxMs, verifyTimeoutMs } from './limits.ts';
 import type { OutlierDetection, Tally, Watched } from './outliers.ts';
+import { SilenceChecks } from './silence-checks.ts';
 import type { Turns } from './turns.ts';
 
 /**
@@ -77,11 +79,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   readonly #owner: EndpointOwner;
   readonly #backoff: Backoff;
   #ejection: Backoff | undefined;
-  readonly #silence = new Backoff(silenceMs, silenceMaxMs);
-  /** The connection that sends nothing and was therefore pinged. */
-  #silent: ClientLink | undefined;
-  /** Time at which a connection was last left because the server was silent. */
-  #silentAtMs = Number.NEGATIVE_INFINITY;
+  readonly #silence: SilenceChecks;
   readonly #upgrade: FabricUpgrade;
   /** All connections that have not ended, including draining connections. */
   readonly #links = new Set<ClientLink>();
@@ -111,6 +109,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.#owner = owner;
     const { backoffMs, backoffMaxMs, fabricUpgradeMs } = owner.settings;
     this.#backoff = new Backoff(backoffMs, backoffMaxMs, Math.random, true);
+    this.#silence = new SilenceChecks(address, (link, why) => this.#leaveSilent(link, why));
     this.#upgrade = new FabricUpgrade(fabricUpgradeMs, (fabrics, abandon) =>
       this.#tryBetter(fabrics, abandon),
     );
@@ -158,10 +157,13 @@ export class Endpoint implements ClientLinkOwner, Watched {
     this.#set('connecting');
   }
 
-  /** Checks a connection after a long idle time: calls use it again when the server has answered a ping. */
+  /**
+   * Checks a connection after a long idle time: calls use it again when the server has answered a ping. A
+   * silent connection is being pinged already.
+   */
   verify(): void {
     const { link } = this;
-    if (link === undefined || this.state !== 'ready' || !link.pings) return;
+    if (link === undefined || this.state !== 'ready' || !link.pings || this.#silence.checks(link)) return;
     this.#set('verifying');
     link.ping(verifyTimeoutMs, () => link.close(`no answer to a ping within ${verifyTimeoutMs} ms`));
   }
@@ -185,8 +187,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   onPong(link: ClientLink): void {
-    link.session.silence.heard();
-    this.#silent = undefined;
+    this.#silence.onPong(link);
     if (this.link === link && this.state === 'verifying') this.#set('ready');
   }
 
@@ -208,6 +209,9 @@ export class Endpoint implements ClientLinkOwner, Watched {
 
   onDown(link: ClientLink): void {
     this.#links.delete(link);
+    this.#silence.stop(link);
+    if (this.#gone === undefined && !link.draining && !link.unserved)
+      this.#log(`the connection was lost: ${link.ended}`);
     this.#owner.totals.remove(link);
     if (this.#links.size === 0) {
       this.#onLastLink?.();
@@ -221,20 +225,22 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Pings the server, because it may be only its handlers that are slow. Without an answer, new calls use a
-   * new connection. Calls under way stay on the old connection, because the server may only be busy. A
-   * connection without pings belongs to a client that serves (reverse/), and only that client can replace it.
+   * Asks the server for a sign of life, because it may be only its handlers that are slow. A connection
+   * without pings belongs to a client that serves (reverse/), and only that client can replace it.
    */
   onSilence(link: ClientLink): void {
-    if (this.link !== link || this.state !== 'ready' || !link.pings || this.#silent === link) return;
-    this.#silent = link;
-    link.ping(verifyTimeoutMs, () => {
-      if (this.link !== link) return;
-      const text = `calls to ${this.address} reached their deadlines, and it answers no ping`;
-      this.error = unavailable(text);
-      this.#silentAtMs = clockMs();
-      link.drain();
-    });
+    if (this.link === link && this.state === 'ready' && link.pings) this.#silence.begin(link);
+  }
+
+  #leaveSilent(link: ClientLink, why: string): void {
+    if (this.link !== link) return;
+    this.error = unavailable(why);
+    this.#log(`another connection is made: ${why}`);
+    link.drain();
+  }
+
+  #log(what: string): void {
+    this.#owner.side().log(() => `${this.address}: ${what}`, false);
   }
 
   takeTally(): Tally {
@@ -275,7 +281,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
       const turn = this.#owner.turns.enter(this.address, settings.connectTimeoutMs, abandon.signal);
       if (turn !== undefined) await turn;
       begun = true;
-      timer = this.#limit(abandon);
+      timer = attemptLimit(settings.connectTimeoutMs, abandon);
       const side = this.#owner.side();
       const current = this.#adopt(await this.#open(side, abandon.signal));
       const { ended } = current;
@@ -298,21 +304,13 @@ export class Endpoint implements ClientLinkOwner, Watched {
     if (this.#gone === undefined) this.#attempted(error);
   }
 
-  /** Aborts an attempt that takes too long. */
-  #limit(abandon: AbortController): NodeJS.Timeout {
-    const { connectTimeoutMs } = this.#owner.settings;
-    const late = `no answer within ${connectTimeoutMs} ms (option connectTimeoutMs of the channel)`;
-    return setTimeout(() => abandon.abort(new Error(late)), connectTimeoutMs);
-  }
-
   /**
    * The callback in which the session has connected must call it, because events may arrive at once.
    */
   #adopt({ link, connection }: ReadyConnection): ClientLink {
     const { queue, settings } = this.#owner;
     const adopted = new ClientLink(connection, link, queue, this, settings.outlierDetection.badAnswersMax);
-    if (clockMs() - this.#silentAtMs > 2 * silenceMaxMs) this.#silence.reset();
-    adopted.session.silence.limitMs = this.#silence.next();
+    adopted.session.silence.limitMs = this.#silence.nextLimitMs();
     this.#links.add(adopted);
     this.#owner.totals.add(adopted);
     return adopted;
@@ -323,7 +321,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const old = this.link;
     const side = this.#owner.side();
     const fabrics = better.filter((name) => side.fabrics.includes(name));
-    const timer = this.#limit(abandon);
+    const timer = attemptLimit(this.#owner.settings.connectTimeoutMs, abandon);
     try {
       const found = this.#adopt(await this.#open({ ...side, fabrics }, abandon.signal));
       if (found.ended !== undefined) return false;

@@ -74,7 +74,7 @@ class HealthWatch {
     const { request } = this.#check;
     const stream = new ClientStream(new LinkHost(this.#link), this.#method, request, -1, extras, undefined);
     // Two watches of a connection overlap when a service configuration names another service.
-    ++this.#link.ownStreams;
+    ++this.#link.ownCalls;
     let missing = false;
     try {
       for await (const response of stream.reader) {
@@ -84,7 +84,7 @@ class HealthWatch {
     } catch (error) {
       missing = error instanceof RpcError && error.code === Status.UNIMPLEMENTED;
     }
-    --this.#link.ownStreams;
+    --this.#link.ownCalls;
     if (signal.aborted) return;
     this.#set(missing);
     if (!missing) this.#timer = setTimeout(() => this.#begin(), this.#backoff.next()).unref();

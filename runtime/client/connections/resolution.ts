@@ -171,10 +171,13 @@ export class Resolution {
     const { rawMessage } = RpcError.from(cause, Status.UNAVAILABLE);
     this.error = unavailable(`cannot resolve ${this.#name}: ${rawMessage}`, 'no', cause);
     this.stale = true;
-    this.#later(this.#backoff.next(), () => {
-      if (this.#owner.wanted || this.#owner.inUse) this.#begin();
-      else this.#set('idle');
-    });
+    // A pause that is running goes on. Otherwise a resolver that keeps pushing lists which cannot be used
+    // would never be asked again.
+    if (this.#timer === undefined)
+      this.#later(this.#backoff.next(), () => {
+        if (this.#owner.wanted || this.#owner.inUse) this.#begin();
+        else this.#set('idle');
+      });
     this.#set('failing');
   }
 

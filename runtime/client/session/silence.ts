@@ -11,6 +11,8 @@ const silentCalls = 3;
 export class Silence {
   /** Number of calls that have ended at their deadlines since the last answer of the server. */
   calls = 0;
+  /** Number of silences that have ended because the server was heard. */
+  ends = 0;
   /** The shortest silence in milliseconds that is reported. The owner of the connection sets it. */
   limitMs = Number.POSITIVE_INFINITY;
   readonly #onSilence: () => void;
@@ -30,8 +32,12 @@ export class Silence {
     if (this.calls >= silentCalls && nowMs - this.#sinceMs >= this.limitMs) this.#onSilence();
   }
 
-  /** Runs when the server has answered or released a call, or has answered a ping. */
+  /**
+   * Runs during a silence when the server has answered or released a call, and at the end of a check that
+   * lets the connection stay.
+   */
   heard(): void {
     this.calls = 0;
+    ++this.ends;
   }
 }

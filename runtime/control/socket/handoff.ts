@@ -64,6 +64,8 @@ export interface Handoff {
    * present, every connection must use TLS or belong to a session.
    */
   secure?(duplex: Duplex): Promise<Duplex>;
+  /** The error text for a client without TLS, if it is not the usual one. */
+  readonly plainRefused?: string | undefined;
   /**
    * Takes a connection that begins with a frame (within TLS, if TLS is used), before anything was read from
    * it. When this function is absent, the link reads the frames itself.

@@ -9,6 +9,7 @@ import type { ConnectionOptions, TLSSocket, TlsOptions } from 'node:tls';
 import { isUint8Array } from 'node:util/types';
 import { quoted } from '../../core/log.ts';
 import type { Verified } from '../../core/peer.ts';
+import { noPskUsed } from './mismatch.ts';
 
 /** Keys by their names, as bytes or as hex text. A channel has exactly one key. */
 export type PskKeys = Readonly<Record<string, string | Uint8Array>>;
@@ -94,13 +95,10 @@ export class PskServer {
     };
   }
 
-  /**
-   * Returns a text for the log with the name of the key that a refused client has used, or '' when it has
-   * used no key.
-   */
+  /** Returns a text for the log with the name of the key that a refused client has used, if any. */
   shownBy(socket: TLSSocket): string {
     const name = this.#names.get(socket);
-    if (name === undefined) return '';
+    if (name === undefined) return noPskUsed;
     const found = this.#keys.has(name) ? 'it has another key than' : 'there is no psk by the name';
     return `${found} ${quoted(name)}`;
   }

@@ -20,6 +20,7 @@ import { processWarning, type Warn } from '../../core/warnings.ts';
 import { tcpKeepAliveMs } from '../../limits.ts';
 import type { TcpAddress } from '../socket/address.ts';
 import { certified, identityOf, SeenCertificate, vouch } from './certificate.ts';
+import { certificateForPsk, noTls, noTlsForPsk, refusedCertificate } from './mismatch.ts';
 import { checkPskAlone, PskClient } from './psk.ts';
 import {
   type ChannelTls,
@@ -130,8 +131,8 @@ const noKey = 'the server has no such key under this name (option tls: psk of th
  * `SSL/TLS_ALERT`.
  */
 const alertCode = /^ERR_SSL_[\w/]+_ALERT_/;
-const alertText =
-  'the server refused the TLS handshake; it may have no certificate because of its option tls: psk; the log of the server may say why';
+/** Matches OpenSSL's codes for a failed handshake. Codes for a rejected certificate lack this prefix. */
+const openSslCode = /^ERR_SSL_/;
 /** Matches the error codes of the system for an unreachable or closed peer. */
 const networkCode = /^E[A-Z]+$/;
 
@@ -171,24 +172,16 @@ function nextStep(
 
 function explained(error: Error & { code?: string }, options: Checked<ChannelTls>): Error {
   const { code = '' } = error;
-  if (options.psk !== undefined && !plainCodes.has(code) && !networkCode.test(code))
-    return new RpcError(Status.UNAUTHENTICATED, noKey, { processed: 'no', cause: error });
-  if (plainCodes.has(code)) {
-    return new RpcError(
-      Status.UNAUTHENTICATED,
-      'the server does not speak TLS at this address: give the server the option tls, or leave it out of this channel',
-      { processed: 'no', cause: error },
-    );
-  }
+  const hasKey = options.psk !== undefined;
+  const refused = (text: string): RpcError =>
+    new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no', cause: error });
+  if (plainCodes.has(code)) return refused(hasKey ? noTlsForPsk : noTls);
+  // A server that has the key shows no certificate, so any complaint about a certificate means another server.
+  if (hasKey && !networkCode.test(code)) return refused(openSslCode.test(code) ? noKey : certificateForPsk);
   if (code === 'ECONNRESET') return new Error(endedText, { cause: error });
   if (networkCode.test(code) && code !== 'EPROTO') return error;
-  if (alertCode.test(code))
-    return new RpcError(Status.UNAUTHENTICATED, alertText, { processed: 'no', cause: error });
-  return new RpcError(
-    Status.UNAUTHENTICATED,
-    `the server's certificate is not accepted: ${error.message} (${nextStep(error, options)})`,
-    { processed: 'no', cause: error },
-  );
+  if (alertCode.test(code)) return refused(refusedCertificate);
+  return refused(`the server's certificate is not accepted: ${error.message} (${nextStep(error, options)})`);
 }
 
 function madeOf(options: Checked<ChannelTls>): SecureContext | PskClient {
@@ -309,7 +302,7 @@ export class TlsDial {
         secured.off('error', failed).off('close', closed);
         const verified = psk === undefined ? certified(secured, false) : psk.verified(secured);
         if (verified === undefined) {
-          failed(new Error(noKey));
+          failed(new Error(certificateForPsk));
           return;
         }
         signal.removeEventListener('abort', giveUp);

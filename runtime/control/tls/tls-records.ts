@@ -1,6 +1,6 @@
 /**
  * Distinguishes TLS from frames by the first bytes of a connection. It also has the error texts for a side
- * that expected frames and received TLS, and for the opposite case. Links and worker groups use this file.
+ * that received TLS, or that expected TLS and received frames. Links and worker groups use this file.
  */
 import { controlFrameBytes } from '../../limits.ts';
 
@@ -12,8 +12,6 @@ export function isTls(length: number): boolean {
   return (length & 0xffff) === 0x0316 && length > controlFrameBytes;
 }
 
-/** The text for a client that connects without TLS. */
-export const plainRefused = 'this server takes TLS on host:port addresses only (option tls of the channel)';
 /** The text about a client that uses TLS with a server without TLS. */
 export const tlsRefused =
   'a TLS handshake, but this server has no TLS at this address (option tls of the server)';

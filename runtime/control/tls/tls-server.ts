@@ -15,6 +15,7 @@ import type { Verified } from '../../core/peer.ts';
 import type { Warn } from '../../core/warnings.ts';
 import { type Handoff, handOff } from '../socket/handoff.ts';
 import { certified, vouch } from './certificate.ts';
+import { plainRefusedByPsk } from './mismatch.ts';
 import { bufferOf, buffersOf, type Pem } from './pem.ts';
 import { checkPskAlone, type PskKeys, PskServer } from './psk.ts';
 import {
@@ -107,6 +108,11 @@ export class TlsAcceptor {
     const options = this.#sets.newest?.options;
     if (options === undefined) return undefined;
     return options.psk !== undefined || (options.requestCert ?? options.ca !== undefined);
+  }
+
+  /** The error text for a client without TLS, if it is not the usual one. */
+  get plainRefused(): string | undefined {
+    return this.#sets.newest?.options.psk === undefined ? undefined : plainRefusedByPsk;
   }
 
   /**
@@ -248,5 +254,5 @@ export function handoffOf(
     await turn();
     return tls.secure(duplex);
   };
-  return { handOff, secure };
+  return { handOff, secure, plainRefused: tls.plainRefused };
 }

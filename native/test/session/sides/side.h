@@ -32,6 +32,8 @@ class Side {
   /// Answers a waiting request (Answer::later). Returns false when no request waits, or no send slot is free.
   bool answer(std::size_t index = 0);
   std::size_t unanswered() const { return pending_.size(); }
+  /// Returns the call word of a waiting request.
+  std::uint32_t unanswered_call(std::size_t index) const { return pending_[index].call; }
   void flush() { context->flush(); }
 
   /// Runs one iteration of the event loop. Returns true when something happened, or when there is more work.

@@ -1,0 +1,121 @@
+/**
+ * The check of a silent connection: which answers on the sideband connection and on the data connection lead
+ * to which finding, and how long the check takes.
+ */
+import { RpcError, Status } from 'rdma-rpc';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { ClientLink } from '../../runtime/client/connections/client-link.ts';
+import { verifyTimeoutMs } from '../../runtime/client/connections/limits.ts';
+import { type Finding, SilenceCheck } from '../../runtime/client/connections/silence-check.ts';
+import type { CallExtras } from '../../runtime/client/session/call-extras.ts';
+import { Silence } from '../../runtime/client/session/silence.ts';
+
+beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => vi.useRealTimers());
+
+/** A scripted connection. */
+class FakeLink {
+  ownCalls = 0;
+  pings = 0;
+  probes = 0;
+  /** Whether a call slot is free. */
+  room = true;
+  /** What the client knows of the call on the data connection when it is cancelled. */
+  processed: 'no' | 'maybe' = 'maybe';
+  answer: ((value: unknown) => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  readonly silence = new Silence(() => undefined);
+
+  readonly session = {
+    silence: this.silence,
+    start: (_: unknown, __: unknown, ___: number, extras: CallExtras, resolve: (value: unknown) => void) => {
+      if (!this.room) return false;
+      ++this.probes;
+      this.answer = (value) => {
+        this.answer = undefined;
+        resolve(value);
+      };
+      extras.watch(
+        {
+          cancelCall: () =>
+            this.fail(new RpcError(Status.CANCELLED, 'cancelled', { processed: this.processed })),
+        },
+        0,
+      );
+      return true;
+    },
+  };
+
+  fail(error: RpcError): void {
+    this.answer?.(Promise.reject(error));
+  }
+
+  ping(timeoutMs: number, onNone: () => void): void {
+    ++this.pings;
+    this.#timer = setTimeout(onNone, timeoutMs);
+  }
+
+  pong(check: SilenceCheck): void {
+    clearTimeout(this.#timer);
+    check.onPong();
+  }
+}
+
+function begin() {
+  const link = new FakeLink();
+  const found: Finding[] = [];
+  const check = new SilenceCheck(link as unknown as ClientLink, (finding) => found.push(finding));
+  return { link, check, found };
+}
+
+/** Lets the promise of the call settle. */
+const settled = async (): Promise<void> => {
+  for (let turn = 0; turn < 5; ++turn) await undefined;
+};
+const unimplemented = new RpcError(Status.UNIMPLEMENTED, 'no such method', { processed: 'no' });
+
+type Step = (bed: ReturnType<typeof begin>) => void;
+const pong: Step = ({ link, check }) => link.pong(check);
+const wait: Step = () => void vi.advanceTimersByTime(verifyTimeoutMs);
+const answer: Step = ({ link }) => link.fail(unimplemented);
+const otherAnswer: Step = ({ link }) => link.silence.heard();
+const noRoom: Step = ({ link }) => {
+  link.room = false;
+};
+const noCredits: Step = ({ link }) => {
+  link.processed = 'no';
+};
+
+test.each<[string, Step[], Finding, number]>([
+  ['a server that answers nothing', [wait], 'no pong', 1],
+  ['a server that answers both', [pong, answer], 'answers', 1],
+  ['an answer that comes late', [pong, wait, pong, wait, answer], 'answers', 3],
+  ['an answer before the last pong', [pong, wait, pong, wait, pong, wait, answer], 'answers', 4],
+  ['the answer to another call', [pong, wait, otherAnswer, pong], 'answers', 2],
+  ['pings alone are answered', [pong, wait, pong, wait, pong, wait, pong], 'no data', 4],
+  ['a server that is blocked soon after the first pong', [pong, wait, wait], 'unknown', 2],
+  ['a server that is blocked again and again', [pong, wait, pong, wait, pong, wait, wait], 'unknown', 4],
+  ['no free call slot', [noRoom, pong], 'unknown', 1],
+  ['no credits', [noCredits, pong, wait, pong, wait, pong, wait, pong], 'unknown', 4],
+])('%s', async (_, steps, finding, pings) => {
+  const bed = begin();
+  for (const step of steps) {
+    expect(bed.found).toEqual([]);
+    step(bed);
+    await settled();
+  }
+  expect([bed.found, bed.link.pings]).toEqual([[finding], pings]);
+  // Nothing of the check is left but the timer of a ping that was not answered.
+  bed.link.pong(bed.check);
+  expect([bed.link.ownCalls, vi.getTimerCount(), bed.found.length]).toEqual([0, 0, 1]);
+});
+
+test('a check that is stopped finds nothing, and its call ends', async () => {
+  const { link, check, found } = begin();
+  link.pong(check);
+  expect([link.probes, link.ownCalls]).toEqual([1, 1]);
+  check.stop();
+  await settled();
+  vi.advanceTimersByTime(10 * verifyTimeoutMs);
+  expect([found, link.ownCalls, link.pings]).toEqual([[], 0, 1]);
+});
