@@ -90,7 +90,7 @@ const long = [
   'cli/ping/{ping,reach}',
   'cli/top/live',
   'cli/trace/live',
-  'cli/tunnel/{killed-ends,killed-programs,process,relay}',
+  'cli/tunnel/{killed-ends,killed-programs,no-descriptors,process,relay,stopped}',
   'cli/{explain,files,output,report,secure,server}',
   'codec/shared-memory',
   'codegen/{cli,file-names,globals,huge,scaffold,typecheck}',

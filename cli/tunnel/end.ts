@@ -41,12 +41,12 @@ export async function listeningEnd(
 ): Promise<TunnelEnd> {
   const carriers = new NearCarriers(to, channel, counts, report);
   const programs = new Programs();
-  const { server, bound } = await listenOn(listen, (program) => carriers.carry(programs.add(program)));
+  const { server, bound, stop } = await listenOn(listen, (program) => carriers.carry(programs.add(program)));
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   return {
     bound,
     drain: async () => {
-      server.close();
+      stop();
       await closed;
       await carriers.close();
     },

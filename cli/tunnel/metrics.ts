@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import { formatAddress, parseAddress } from '../../runtime/control/socket/address.ts';
 import type { RelayCounts } from './counts.ts';
+import { warn } from './program-side.ts';
 
 const rows: readonly (readonly [keyof RelayCounts, string, 'counter' | 'gauge', string])[] = [
   ['open', 'connections_open', 'gauge', 'Connections that are open'],
@@ -39,6 +40,7 @@ export function serveMetrics(
     server.once('error', reject);
     server.listen({ host: parsed.host, port: parsed.port }, () => {
       server.off('error', reject);
+      server.on('error', warn);
       server.unref();
       const { port } = server.address() as { port: number };
       resolve({ server, bound: formatAddress({ ...parsed, port }) });

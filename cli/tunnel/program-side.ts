@@ -20,6 +20,12 @@ export const highWaterMark = 512 * 1024;
 
 const options = { allowHalfOpen: true, noDelay: true, keepAlive: true, highWaterMark } as const;
 
+/**
+ * Handles an error of a server that listens. Without descriptors, accept() fails, and the open connections
+ * must go on.
+ */
+export const warn = (error: Error): void => process.emitWarning(error, 'RdmaRpcWarning');
+
 /** Connects to a program at `host:port` or `unix:/path`. Throws a TypeError for anything else. */
 export function connectTo(address: string): Socket {
   const parsed = parseAddress(address);
@@ -28,14 +34,19 @@ export function connectTo(address: string): Socket {
   return connect({ ...options, ...to });
 }
 
+export interface Listening {
+  readonly server: Server;
+  /** The address that programs connect to. */
+  readonly bound: string;
+  /** Accepts no more programs. Another process may listen at the address then, while connections go on. */
+  stop(): void;
+}
+
 /**
- * Listens for programs. Resolves with the server and the bound address. Rejects when it cannot listen. At a
- * unix path it replaces the socket of a tunnel that was killed, and no other file.
+ * Listens for programs. Rejects when it cannot listen. At a unix path it replaces the socket of a tunnel that
+ * was killed, and no other file.
  */
-export async function listenOn(
-  address: string,
-  onConnection: (socket: Socket) => void,
-): Promise<{ readonly server: Server; readonly bound: string }> {
+export async function listenOn(address: string, onConnection: (socket: Socket) => void): Promise<Listening> {
   const parsed = parseAddress(address);
   const server = createServer(options, onConnection);
   const listen = (at: ListenOptions): Promise<void> =>
@@ -43,20 +54,21 @@ export async function listenOn(
       server.once('error', reject);
       server.listen({ ...at, backlog: 1024 }, () => {
         server.off('error', reject);
+        server.on('error', warn);
         resolve();
       });
     });
-  // Without descriptors, accept() fails. The open connections must go on.
-  const onError = (error: Error): void => process.emitWarning(error, 'RdmaRpcWarning');
   if (parsed.kind === 'tcp') {
     await listen({ host: parsed.host, port: parsed.port });
-    server.on('error', onError);
-    return { server, bound: boundAddress(server.address()) };
+    return { server, bound: boundAddress(server.address()), stop: () => void server.close() };
   }
   const taken = await UnixPath.take(parsed.path, (path) => listen({ path }));
-  server.on('error', onError);
-  server.once('close', () => taken.release());
-  return { server, bound: formatAddress(parsed) };
+  // The path goes first, because a program that finds it must also find a server that listens.
+  const stop = (): void => {
+    taken.release();
+    server.close();
+  };
+  return { server, bound: formatAddress(parsed), stop };
 }
 
 /** A socket of `node:net`, or of `rdma-rpc/socket`. */

@@ -4,9 +4,12 @@
  * connections.
  */
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { buffer } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer, text } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
 import { program, tunnelTo } from './ends.ts';
 
 const bytes = Buffer.alloc(3_000_000, 'the last bytes');
@@ -58,4 +61,27 @@ test.each(['near', 'far'] as const)('the %s end resets its connections', async (
   expect(await Promise.all(seen)).toEqual(seen.map(() => 'Error: read ECONNRESET'));
   await tunnel.close();
   await behind.close();
+});
+
+test('while a near end drains, another one can listen at its unix path', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tunnel-drain-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = `unix:${join(folder, 'near')}`;
+  const echo = await program((socket) => socket.pipe(socket));
+  const tunnel = await tunnelTo(echo.address, path);
+  const client = tunnel.dial();
+  client.write('before');
+  await once(client, 'data');
+  const drained = tunnel.near.drain();
+  const next = await tunnelTo(echo.address, path);
+  const late = next.dial();
+  late.write('after');
+  expect(String((await once(late, 'data'))[0])).toBe('after');
+  client.end();
+  await drained;
+  // The end that has drained has left the path to its successor.
+  expect(await text(next.dial().end('last'))).toBe('last');
+  late.end();
+  for (const each of [tunnel, next]) await each.close();
+  await echo.close();
 });

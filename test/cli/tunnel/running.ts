@@ -18,8 +18,18 @@ export interface Running {
 }
 
 /** Starts an end, and resolves when it is ready. */
-export async function start(...args: string[]): Promise<Running> {
-  const child = spawn(process.execPath, [main, 'tunnel', ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+export function start(...args: string[]): Promise<Running> {
+  return ready(process.execPath, [main, 'tunnel', ...args]);
+}
+
+/** Does the same with a process that may have only this number of file descriptors. */
+export function startWithFew(descriptors: number, ...args: string[]): Promise<Running> {
+  const limited = `ulimit -n ${descriptors} && exec "$@"`;
+  return ready('/bin/sh', ['-c', limited, 'sh', process.execPath, main, 'tunnel', ...args]);
+}
+
+async function ready(program: string, args: readonly string[]): Promise<Running> {
+  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const exit = once(child, 'exit').then(([code]) => code as number | null);
   const lines: string[] = [];
