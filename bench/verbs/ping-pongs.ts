@@ -1,7 +1,7 @@
 /**
  * Measures the ping-pongs of `rdma-rpc/verbs` (examples/pingpong) beside `ibv_rc_pingpong`,
- * `ibv_uc_pingpong` and `ibv_ud_pingpong` of rdma-core, between two devices of this machine. All of them
- * poll. It prints a table with the medians of rounds that are taken in turns.
+ * `ibv_uc_pingpong`, `ibv_ud_pingpong` and `ibv_srq_pingpong` of rdma-core, between two devices of this
+ * machine. All of them poll. It prints a table with the medians of rounds that are taken in turns.
  *
  *   node dist/bench/verbs/ping-pongs.js DEVICE DEVICE [GID_INDEX]       in a guest: rxe0 rxe1 1
  */
@@ -19,7 +19,14 @@ const host = '127.0.0.1';
 const bytes = 64;
 /** Most of them run compiled: V8 compiles the loop within the first thousand. */
 const rounds = 10_000;
+/** Number of queue pairs of `srq`, as by default in the C program. Each has a message under way. */
+const queuePairs = 16;
 const measurements = 5;
+/**
+ * Two polling processes and the kernel's network share the processors of a small guest. On a busy host a
+ * round can then take milliseconds.
+ */
+const limitMs = 240_000;
 /** Interval in milliseconds between attempts to connect, and their number. A guest starts Node in seconds. */
 const retryMs = 200;
 const retriesMax = 100;
@@ -27,13 +34,16 @@ const notListening = /couldn't connect|connection refused|ECONNREFUSED/i;
 
 let port = 21_000;
 
-/** Runs both ends. Returns the mean round trip in microseconds, because the programs print nothing else. */
-async function usEach(program: readonly string[]): Promise<number> {
+/**
+ * Runs both ends, with `iters` as the number that the program takes for all rounds. Returns the mean round
+ * trip in microseconds, because the programs print nothing else.
+ */
+async function usEach(program: readonly string[], iters: number): Promise<number> {
   const gid = gidIndex === undefined ? [] : ['-g', gidIndex];
-  const common = [...program, '-p', String(++port), '-s', String(bytes), '-n', String(rounds), ...gid];
-  const server = start([...common, '-d', serverDevice!]);
+  const common = [...program, '-p', String(++port), '-s', String(bytes), '-n', String(iters), ...gid];
+  const server = start([...common, '-d', serverDevice!], limitMs);
   for (let i = 0; i < retriesMax; ++i) {
-    const client = await start([...common, '-d', clientDevice!, host]).ended;
+    const client = await start([...common, '-d', clientDevice!, host], limitMs).ended;
     const found = /= ([\d.]+) usec\/iter/.exec(client.output);
     if (found !== null) {
       await server.ended;
@@ -57,10 +67,15 @@ const median = (values: readonly number[]): number =>
 
 console.log(`| ${bytes} bytes, polling | C program | rdma-rpc/verbs | / C | ratios |`);
 console.log('|---|---:|---:|---:|---:|');
-for (const kind of ['rc', 'uc', 'ud']) {
+for (const kind of ['rc', 'uc', 'ud', 'srq']) {
+  // The example counts the rounds of each queue pair, and the C program those of all together.
+  const [flags, itersOfExample] =
+    kind === 'srq' ? [['-q', String(queuePairs)], rounds / queuePairs] : [[], rounds];
   const both: (readonly [number, number])[] = [];
-  for (let i = 0; i < measurements; ++i)
-    both.push([await usEach([`ibv_${kind}_pingpong`]), await usEach([process.execPath, example, kind])]);
+  for (let i = 0; i < measurements; ++i) {
+    const theirs = await usEach([`ibv_${kind}_pingpong`, ...flags], rounds);
+    both.push([theirs, await usEach([process.execPath, example, kind, ...flags], itersOfExample)]);
+  }
   const ratios = both.map(([theirs, ours]) => ours / theirs);
   const [theirs, ours] = [median(both.map(([us]) => us)), median(both.map(([, us]) => us))];
   const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;

@@ -4,16 +4,22 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 
-/** A program that takes longer than this hangs. */
-const limitMs = 60_000;
+/** By default, a program that takes longer than this hangs. */
+const defaultLimitMs = 60_000;
 
 export interface Ended {
   code: number | null;
   output: string;
 }
 
-/** `ended` resolves however the program ends, because its output decides about success. */
-export function start(command: readonly string[]): { child: ChildProcess; ended: Promise<Ended> } {
+/**
+ * `ended` resolves however the program ends, because its output decides about success. The output names the
+ * signal at its end if a signal has ended the program.
+ */
+export function start(
+  command: readonly string[],
+  limitMs = defaultLimitMs,
+): { child: ChildProcess; ended: Promise<Ended> } {
   const child = spawn(command[0]!, command.slice(1), {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: limitMs,
@@ -28,7 +34,11 @@ export function start(command: readonly string[]): { child: ChildProcess; ended:
   });
   const ended = new Promise<Ended>((resolve) => {
     child.on('error', (error) => resolve({ code: null, output: error.message }));
-    child.on('close', (code) => resolve({ code, output }));
+    child.on('close', (code, signal) => {
+      const end =
+        signal === null ? '' : `ended by ${signal}; after ${limitMs / 1000} s a program is killed\n`;
+      resolve({ code, output: output + end });
+    });
   });
   return { child, ended };
 }

@@ -8,11 +8,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "checked/counted.h"
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::checked {
 
-class AddressHandle {
+class AddressHandle final : public Counted {
  public:
   AddressHandle(std::shared_ptr<fabric::Device> device, std::unique_ptr<fabric::AddressHandle> handle)
       : device_(std::move(device)), handle_(std::move(handle)) {}
@@ -25,20 +26,23 @@ class AddressHandle {
 
 class AddressHandles {
  public:
-  std::uint32_t add(std::shared_ptr<AddressHandle> handle) {
+  std::uint32_t add(Ref<AddressHandle> handle) {
     handles_.emplace(++last_, std::move(handle));
     return last_;
   }
-  void remove(std::uint32_t number) { handles_.erase(number); }
+  void remove(std::uint32_t number) { removals_ += handles_.erase(number); }
+  /// Returns how many handles were removed so far.
+  std::uint64_t removals() const { return removals_; }
   /// Returns null for a handle that was closed, or that never existed.
-  std::shared_ptr<AddressHandle> find(std::uint32_t number) const {
+  const AddressHandle* find(std::uint32_t number) const {
     const auto found = handles_.find(number);
-    return found == handles_.end() ? nullptr : found->second;
+    return found == handles_.end() ? nullptr : found->second.get();
   }
 
  private:
   std::uint32_t last_ = 0;
-  std::unordered_map<std::uint32_t, std::shared_ptr<AddressHandle>> handles_;
+  std::uint64_t removals_ = 0;
+  std::unordered_map<std::uint32_t, Ref<AddressHandle>> handles_;
 };
 
 }  // namespace rdma_rpc::checked

@@ -13,7 +13,7 @@ constexpr std::uint32_t kKnownAccess = fabric::access_local_write | fabric::acce
 
 }  // namespace
 
-Refusal Device::reg_mr(Memory memory, std::uint32_t access, std::shared_ptr<Region>* region) {
+Refusal Device::reg_mr(Memory memory, std::uint32_t access, Ref<Region>* region) {
   if ((access & ~kKnownAccess) != 0) return refuse(Cause::range, "unknown access rights");
   const auto start = reinterpret_cast<std::uintptr_t>(memory.data);
   if (start > static_cast<std::uint64_t>(kExactMax) - memory.size)
@@ -21,7 +21,7 @@ Refusal Device::reg_mr(Memory memory, std::uint32_t access, std::shared_ptr<Regi
   std::string why;
   auto made = device_->reg_mr(memory.data, memory.size, access, &why);
   if (made == nullptr) return refuse(Cause::refused, why);
-  *region = std::make_shared<Region>(device_, std::move(memory), std::move(made), access);
+  *region = make_ref<Region>(device_, std::move(memory), std::move(made), access);
   resources_.regions->add(*region);
   return {};
 }
@@ -54,7 +54,7 @@ Refusal Device::create_ah(const fabric::AhAttr& attr, std::uint32_t* number) {
   std::string why;
   auto made = device_->create_ah(attr, &why);
   if (made == nullptr) return refuse(Cause::refused, why);
-  *number = resources_.handles->add(std::make_shared<AddressHandle>(device_, std::move(made)));
+  *number = resources_.handles->add(make_ref<AddressHandle>(device_, std::move(made)));
   return {};
 }
 
@@ -64,7 +64,7 @@ Refusal Device::alloc_mw(std::uint32_t* number) {
     return refuse(Cause::unsupported, can.why_not(fabric::Feature::windows));
   auto made = device_->alloc_mw();
   if (made == nullptr) return refuse(Cause::refused, "the device has no memory window left");
-  *number = resources_.windows->add(std::make_shared<Window>(device_, std::move(made)));
+  *number = resources_.windows->add(make_ref<Window>(device_, std::move(made)));
   return {};
 }
 

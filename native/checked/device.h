@@ -29,7 +29,7 @@ class Device {
   const fabric::Capabilities& capabilities() const { return device_->capabilities(); }
   const std::shared_ptr<fabric::Device>& on_device() const { return device_; }
 
-  Refusal reg_mr(Memory memory, std::uint32_t access, std::shared_ptr<Region>* region);
+  Refusal reg_mr(Memory memory, std::uint32_t access, Ref<Region>* region);
   /// Closes the region, so that later requests may not name it. The region stays registered until the posted
   /// requests that use it have completed.
   void close(const Region& region) { resources_.regions->remove(region); }
@@ -41,7 +41,7 @@ class Device {
   Refusal alloc_mw(std::uint32_t* number);
   void close_mw(std::uint32_t number) { resources_.windows->remove(number); }
   /// Returns null for a window that was closed, or that never existed.
-  std::shared_ptr<Window> window(std::uint32_t number) const { return resources_.windows->find(number); }
+  const Window* window(std::uint32_t number) const { return resources_.windows->find(number); }
   void close_ah(std::uint32_t number) { resources_.handles->remove(number); }
   Refusal create_qp(std::shared_ptr<CompletionQueue> cq, const QueuePairOptions& options,
                     std::shared_ptr<QueuePair>* qp);

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "checked/counted.h"
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::checked {
@@ -19,9 +19,6 @@ struct Request {
   double wr_id = 0;
   fabric::Opcode opcode = fabric::Opcode::send;
 };
-
-/// An object that a request keeps alive until it has completed.
-using Kept = std::shared_ptr<const void>;
 
 /// The interface of a queue that its completion queue uses.
 class Source {
@@ -47,11 +44,11 @@ class Outstanding final : public Source {
 
   /// Returns the sequence number of the request that add() will add after `nth` other requests.
   std::uint32_t next(std::uint32_t nth) const { return static_cast<std::uint32_t>(end_ + nth); }
-  /// Adds a request, and takes over what it keeps alive. The queue must have room for it.
-  void add(const Request& request, std::span<Kept> kept) {
+  /// Adds a request, and the objects that it keeps alive. The queue must have room for it.
+  void add(const Request& request, std::span<const Counted* const> kept) {
     const std::size_t index = end_++ & mask_;
     requests_[index] = request;
-    std::move(kept.begin(), kept.end(), kept_.begin() + static_cast<std::ptrdiff_t>(index * kept_max_));
+    for (std::size_t i = 0; i < kept.size(); ++i) kept_[index * kept_max_ + i] = Kept(kept[i]);
   }
   /// Ends this request and all requests before it that did not ask for completions of their own.
   Request complete(std::uint32_t sequence) override {

@@ -18,7 +18,8 @@ QueuePair::QueuePair(std::shared_ptr<CompletionQueue> cq, const Resources& resou
                      std::unique_ptr<fabric::QueuePair> queue_pair)
     : cq_(std::move(cq)),
       shared_(options.shared_receives),
-      reader_(resources, capabilities, options.fabric.type, options.sge_max),
+      send_reader_(resources, capabilities, options.fabric.type, options.sge_max),
+      recv_reader_(resources, capabilities, options.fabric.type, 1),
       sends_(options.fabric.send_wr_max, options.sge_max + 1),  // one more for the address handle
       receives_(std::max(options.fabric.recv_wr_max, 1u), 1),
       send_source_(cq_->add_source(sends_)),
@@ -31,28 +32,26 @@ QueuePair::~QueuePair() {
   cq_->remove_source(recv_source_);
 }
 
-Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, std::size_t sges) {
+Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, std::size_t sges,
+                             std::uint64_t stamp) {
   if (count == 0) return why_not_sending();
   if (count > sends_.room()) {
     Refusal why = why_not_sending();
     return why.none() ? no_room("send", "sendWrMax", sends_.room(), sends_.depth(), count) : why;
   }
-  reader_.begin(count);
-  const std::size_t columns = send_record::header + sges * sge_record::words;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t number = source_bits(send_source_) | sends_.next(i);
-    Refusal why = reader_.send(rows.subspan(i * columns, columns), i, number);
-    if (why.none()) continue;
-    reader_.end();
-    Refusal sooner = why_not_sending();
-    return sooner.none() ? why : sooner;
+  if (!send_reader_.has_read(count, stamp)) {
+    if (Refusal why = send_reader_.read_sends(rows, count, sges, stamp); !why.none()) {
+      Refusal sooner = why_not_sending();
+      return sooner.none() ? why : sooner;
+    }
   }
-  const std::size_t taken = queue_pair_->post_send(reader_.sends());
+  const std::span<fabric::SendWr> requests = send_reader_.sends();
+  for (std::uint32_t i = 0; i < count; ++i) requests[i].wr_id = source_bits(send_source_) | sends_.next(i);
+  const std::size_t taken = queue_pair_->post_send(requests);
   for (std::size_t i = 0; i < taken; ++i) {
-    if (reader_.sends()[i].opcode == Opcode::bind_mw) reader_.note_bind(i);
-    sends_.add({rows[i * columns + send_record::wr_id], reader_.sends()[i].opcode}, reader_.kept(i));
+    if (requests[i].opcode == Opcode::bind_mw) send_reader_.note_bind(i);
+    sends_.add(send_reader_.posted(i), send_reader_.kept(i));
   }
-  reader_.end();
   if (taken == count) return {};
   Refusal why = taken == 0 ? why_not_sending() : Refusal();
   return why.none() ? not_taken(taken, count) : why;
@@ -66,23 +65,18 @@ Refusal QueuePair::why_not_sending() const {
                                   ", and sends are posted in RTS: connect it first");
 }
 
-Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count) {
+Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count, std::uint64_t stamp) {
   if (shared_ != nullptr)
     return refuse(Cause::state, "the queue pair takes its receives from a shared queue: post them there");
   if (count > receives_.room())
     return no_room("receive", "recvWrMax", receives_.room(), receives_.depth(), count);
-  reader_.begin(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t number = source_bits(recv_source_) | receives_.next(i);
-    Refusal why = reader_.recv(rows.subspan(i * recv_record::words, recv_record::words), i, number);
-    if (why.none()) continue;
-    reader_.end();
-    return why;
+  if (!recv_reader_.has_read(count, stamp)) {
+    if (Refusal why = recv_reader_.read_receives(rows, count, stamp); !why.none()) return why;
   }
-  const std::size_t taken = queue_pair_->post_recv(reader_.receives());
-  for (std::size_t i = 0; i < taken; ++i)
-    receives_.add({rows[i * recv_record::words], Opcode::recv}, reader_.kept(i));
-  reader_.end();
+  const std::span<fabric::RecvWr> requests = recv_reader_.receives();
+  for (std::uint32_t i = 0; i < count; ++i) requests[i].wr_id = source_bits(recv_source_) | receives_.next(i);
+  const std::size_t taken = queue_pair_->post_recv(requests);
+  for (std::size_t i = 0; i < taken; ++i) receives_.add(recv_reader_.posted(i), recv_reader_.kept(i));
   if (taken == count) return {};
   if (taken == 0 && queue_pair_->state() == QpState::reset)
     return refuse(Cause::state, "the queue pair is in RESET, and receives are posted from INIT on");

@@ -37,9 +37,16 @@ class QueuePair {
   std::uint32_t recv_room() const { return shared_ == nullptr ? receives_.room() : 0; }
 
   /// Posts `count` requests. `rows` has a row for each request, with room for `sges` entries (send_record).
-  Refusal post_send(std::span<const double> rows, std::size_t count, std::size_t sges);
+  /// For `stamp` see RequestReader::has_read(); a batch that is known needs no rows.
+  Refusal post_send(std::span<const double> rows, std::size_t count, std::size_t sges, std::uint64_t stamp);
   /// Posts `count` receives. `rows` has a row for each (recv_record).
-  Refusal post_recv(std::span<const double> rows, std::size_t count);
+  Refusal post_recv(std::span<const double> rows, std::size_t count, std::uint64_t stamp);
+  bool knows_sends(std::size_t count, std::uint64_t stamp) const {
+    return send_reader_.has_read(count, stamp);
+  }
+  bool knows_receives(std::size_t count, std::uint64_t stamp) const {
+    return recv_reader_.has_read(count, stamp);
+  }
   /// See fabric::QueuePair::move_to().
   Refusal move_to(fabric::QpState state);
 
@@ -48,7 +55,7 @@ class QueuePair {
 
   std::shared_ptr<CompletionQueue> cq_;
   std::shared_ptr<SharedReceives> shared_;  ///< null when the queue pair has receives of its own
-  RequestReader reader_;
+  RequestReader send_reader_, recv_reader_;
   Outstanding sends_, receives_;
   std::uint32_t send_source_, recv_source_;
   std::unique_ptr<fabric::QueuePair> queue_pair_;

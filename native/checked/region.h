@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "checked/counted.h"
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::checked {
@@ -20,7 +21,7 @@ struct Memory {
   std::shared_ptr<const void> owner;
 };
 
-class Region {
+class Region final : public Counted {
  public:
   Region(std::shared_ptr<fabric::Device> device, Memory memory, std::unique_ptr<fabric::MemoryRegion> region,
          std::uint32_t access)
@@ -46,24 +47,33 @@ class Region {
 /// The open regions of a device by their local key.
 class Regions {
  public:
-  void add(std::shared_ptr<Region> region) { by_key_[region->on_device().lkey()] = std::move(region); }
+  void add(Ref<Region> region) {
+    const std::uint32_t lkey = region->on_device().lkey();
+    if (!by_key_.insert_or_assign(lkey, std::move(region)).second) removed();
+  }
   void remove(const Region& region) {
-    if (last_.get() == &region) last_.reset();
-    by_key_.erase(region.on_device().lkey());
+    if (by_key_.erase(region.on_device().lkey()) > 0) removed();
   }
   /// Returns null for a key that no open region has.
-  const std::shared_ptr<Region>& find(std::uint32_t lkey) {
+  Region* find(std::uint32_t lkey) {
     // Most programs use the same region again and again, so the last region is checked first.
     if (last_ != nullptr && last_->on_device().lkey() == lkey) return last_;
     const auto found = by_key_.find(lkey);
-    if (found == by_key_.end()) return none_;
-    return last_ = found->second;
+    if (found == by_key_.end()) return nullptr;
+    return last_ = found->second.get();
   }
+  /// Returns how many regions were removed so far.
+  std::uint64_t removals() const { return removals_; }
 
  private:
-  std::unordered_map<std::uint32_t, std::shared_ptr<Region>> by_key_;
-  std::shared_ptr<Region> last_;
-  const std::shared_ptr<Region> none_;
+  void removed() {
+    last_ = nullptr;
+    ++removals_;
+  }
+
+  std::unordered_map<std::uint32_t, Ref<Region>> by_key_;
+  Region* last_ = nullptr;
+  std::uint64_t removals_ = 0;
 };
 
 }  // namespace rdma_rpc::checked

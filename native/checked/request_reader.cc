@@ -52,7 +52,28 @@ bool word64(const double* high, const double* low, std::uint64_t* value) {
 
 }  // namespace
 
+Refusal RequestReader::read_sends(std::span<const double> rows, std::size_t count, std::size_t sges,
+                                  std::uint64_t stamp) {
+  begin(count);
+  const std::size_t columns = send_record::header + sges * sge_record::words;
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (Refusal why = send(rows.subspan(i * columns, columns), i); !why.none()) return why;
+  end(stamp);
+  return {};
+}
+
+Refusal RequestReader::read_receives(std::span<const double> rows, std::size_t count, std::uint64_t stamp) {
+  begin(count);
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (Refusal why = recv(rows.subspan(i * recv_record::words, recv_record::words), i); !why.none())
+      return why;
+  end(stamp);
+  return {};
+}
+
 void RequestReader::begin(std::size_t count) {
+  stamp_ = 0;
+  requests_.clear();
   sends_.clear();
   receives_.clear();
   sges_.clear();
@@ -63,12 +84,19 @@ void RequestReader::begin(std::size_t count) {
   sges_.reserve(count * sge_max_);  // must not reallocate later, because the requests point into it
 }
 
+/// A bind gets a new key each time it is posted, so a batch with a bind is read each time.
+void RequestReader::end(std::uint64_t stamp) {
+  if (!binds_.empty()) return;
+  stamp_ = stamp;
+  removals_ = resources_.removals();
+}
+
 Refusal RequestReader::entry(const double* columns, std::uint32_t access, std::uint32_t index,
                              fabric::Sge& sge) {
   if (!whole(columns[sge_record::addr], kExactMax, &sge.addr) ||
       !whole32(columns[sge_record::length], &sge.length) || !whole32(columns[sge_record::lkey], &sge.lkey))
     return out_of_range(index, "address, length or lkey is no whole number in range");
-  const std::shared_ptr<Region>& region = resources_.regions->find(sge.lkey);
+  const Region* region = resources_.regions->find(sge.lkey);
   const auto key = [&sge] { return std::to_string(sge.lkey); };
   if (region == nullptr)
     return refuse(Cause::closed, request(index) + "no open memory region has the lkey " + key());
@@ -143,10 +171,10 @@ Refusal RequestReader::bind(std::span<const double> row, std::uint32_t index, fa
   if (!whole32(row[send_record::ah], &number) || !whole32(row[send_record::swap_low], &access) ||
       !word64(&row[send_record::compare_high], &row[send_record::compare_low], &made.length))
     return out_of_range(index, "window, rights or length is no whole number in range");
-  const std::shared_ptr<Window> window = resources_.windows->find(number);
+  Window* window = resources_.windows->find(number);
   if (window == nullptr)
     return refuse(Cause::closed, request(index) + "the memory window is closed, or of another device");
-  const std::shared_ptr<Region> region = resources_.regions->find(wr.rkey);
+  Region* region = resources_.regions->find(wr.rkey);
   if (region == nullptr) {
     return refuse(Cause::closed,
                   request(index) + "no open memory region has the lkey " + std::to_string(wr.rkey));
@@ -195,18 +223,18 @@ Refusal RequestReader::rest(std::span<const double> row, std::uint32_t index, fa
       !whole32(row[send_record::remote_qpn], &datagram.remote_qpn) ||
       !whole32(row[send_record::remote_qkey], &datagram.remote_qkey))
     return out_of_range(index, "address handle, remoteQpn or remoteQkey is no whole number in range");
-  auto found = resources_.handles->find(handle);
+  const AddressHandle* found = resources_.handles->find(handle);
   if (found == nullptr) {
     return refuse(Cause::closed,
                   request(index) + "a datagram needs an open address handle: begin it with to()");
   }
   datagram.ah = &found->on_device();
   wr.ud = datagram;
-  kept_.push_back(std::move(found));
+  kept_.push_back(found);
   return {};
 }
 
-Refusal RequestReader::send(std::span<const double> row, std::uint32_t index, std::uint64_t number) {
+Refusal RequestReader::send(std::span<const double> row, std::uint32_t index) {
   std::uint32_t opcode = 0, flags = 0;
   std::uint64_t wr_id = 0;
   fabric::SendWr& wr = sends_.emplace_back();
@@ -226,26 +254,26 @@ Refusal RequestReader::send(std::span<const double> row, std::uint32_t index, st
   if (!whole(row[send_record::remote_addr], kExactMax, &wr.remote_addr) ||
       !whole32(row[send_record::rkey], &wr.rkey) || !whole32(row[send_record::imm], &wr.imm))
     return out_of_range(index, "remoteAddr, rkey or imm is no whole number in range");
-  wr.wr_id = number;
   wr.signaled = (flags & send_signaled) != 0;
   wr.solicited = (flags & send_solicited) != 0;
   wr.inline_data = (flags & send_inline) != 0;
   wr.fence = (flags & send_fence) != 0;
   if (Refusal why = entries(row, index, wr); !why.none()) return why;
   if (Refusal why = rest(row, index, wr); !why.none()) return why;
+  requests_.push_back({row[send_record::wr_id], wr.opcode});
   ends_.push_back(kept_.size());
   return {};
 }
 
-Refusal RequestReader::recv(std::span<const double> row, std::uint32_t index, std::uint64_t number) {
+Refusal RequestReader::recv(std::span<const double> row, std::uint32_t index) {
   std::uint64_t wr_id = 0;
   fabric::RecvWr wr;
   if (!whole(row[recv_record::wr_id], kExactMax, &wr_id))
     return out_of_range(index, "wrId is no whole number in range");
   if (Refusal why = entry(&row[recv_record::addr], fabric::access_local_write, index, wr.sge); !why.none())
     return why;
-  wr.wr_id = number;
   receives_.push_back(wr);
+  requests_.push_back({row[recv_record::wr_id], Opcode::recv});
   ends_.push_back(kept_.size());
   return {};
 }

@@ -1,6 +1,8 @@
 // Reads rows of JS into work requests, and checks them against the device's limits and the registered memory.
-// The reader reads one batch at a time; when one row is wrong, the whole batch must be refused. A queue owns
-// this object and uses it on the JS thread. Allocates nothing after the first batches.
+// The reader reads one batch at a time; when one row is wrong, the whole batch must be refused. A program that
+// posts the same batch again and again pays for the checks only once, because the reader keeps the batch that
+// it has read last. A queue owns this object and uses it on the JS thread. The reader allocates nothing after
+// the first batches.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +25,9 @@ struct Resources {
   std::shared_ptr<Regions> regions;
   std::shared_ptr<AddressHandles> handles;
   std::shared_ptr<Windows> windows;
+
+  /// A number that changes whenever a region or an address handle is closed.
+  std::uint64_t removals() const { return regions->removals() + handles->removals(); }
 };
 
 class RequestReader {
@@ -31,17 +36,23 @@ class RequestReader {
                 std::uint32_t sge_max)
       : resources_(std::move(resources)), capabilities_(capabilities), type_(type), sge_max_(sge_max) {}
 
-  /// Begins a batch of `count` requests.
-  void begin(std::size_t count);
-  /// Reads one row. The request of the row gets the number `number` on the fabric.
-  Refusal send(std::span<const double> row, std::uint32_t index, std::uint64_t number);
-  Refusal recv(std::span<const double> row, std::uint32_t index, std::uint64_t number);
+  /// Returns whether the batch is the one that was read last, and is still right. Batches with different
+  /// requests have different stamps; 0 is the stamp of a batch that must always be read.
+  bool has_read(std::size_t count, std::uint64_t stamp) const {
+    return stamp != 0 && stamp == stamp_ && count == requests_.size() && removals_ == resources_.removals();
+  }
+  /// Read a batch of `count` requests from `rows`, which have room for `sges` entries each.
+  Refusal read_sends(std::span<const double> rows, std::size_t count, std::size_t sges, std::uint64_t stamp);
+  Refusal read_receives(std::span<const double> rows, std::size_t count, std::uint64_t stamp);
 
-  /// Returns the requests of the batch. After a refusal, they include the wrong request.
-  std::span<const fabric::SendWr> sends() const { return sends_; }
-  std::span<const fabric::RecvWr> receives() const { return receives_; }
-  /// Returns the objects that request `index` keeps alive. The caller may move them away.
-  std::span<Kept> kept(std::size_t index) {
+  /// Returns the requests of the batch. The caller gives them their numbers on the fabric.
+  std::span<fabric::SendWr> sends() { return sends_; }
+  std::span<fabric::RecvWr> receives() { return receives_; }
+  /// Returns what the completion of request `index` reports to JS.
+  const Request& posted(std::size_t index) const { return requests_[index]; }
+  /// Returns the objects that request `index` must keep alive once it is posted. They are valid until one of
+  /// them is closed.
+  std::span<const Counted* const> kept(std::size_t index) const {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);
   }
@@ -50,13 +61,12 @@ class RequestReader {
     for (const auto& [request, window, region] : binds_)
       if (request == index) window->bound_to(region);
   }
-  /// Releases the objects that the batch keeps alive.
-  void end() {
-    kept_.clear();
-    binds_.clear();
-  }
 
  private:
+  void begin(std::size_t count);
+  void end(std::uint64_t stamp);
+  Refusal send(std::span<const double> row, std::uint32_t index);
+  Refusal recv(std::span<const double> row, std::uint32_t index);
   Refusal entries(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
   Refusal why_wrong(const fabric::SendWr& wr, std::uint64_t bytes, std::uint32_t index) const;
   Refusal rest(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
@@ -71,12 +81,14 @@ class RequestReader {
   std::vector<fabric::SendWr> sends_;
   std::vector<fabric::RecvWr> receives_;
   std::vector<fabric::Sge> sges_;
-  std::vector<Kept> kept_;
+  std::vector<Request> requests_;
+  std::vector<const Counted*> kept_;
   std::vector<std::size_t> ends_;
+  std::uint64_t stamp_ = 0, removals_ = 0;
   struct Bound {
     std::size_t request;
-    std::shared_ptr<Window> window;
-    std::shared_ptr<Region> region;
+    Window* window;
+    Region* region;
   };
   std::vector<Bound> binds_;
 };

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "checked/records.h"
-
 namespace rdma_rpc::checked {
 
 SharedReceives::Slots::Slots(std::uint32_t depth) : slots(depth) {
@@ -33,25 +31,20 @@ SharedReceives::~SharedReceives() {
   cq_->remove_source(source_);
 }
 
-Refusal SharedReceives::post(std::span<const double> rows, std::size_t count) {
+Refusal SharedReceives::post(std::span<const double> rows, std::size_t count, std::uint64_t stamp) {
   if (count > room())
     return no_room("shared receive", "wrMax", room(), static_cast<std::uint32_t>(slots_.slots.size()), count);
-  reader_.begin(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t slot = slots_.free[slots_.free.size() - 1 - i];
-    Refusal why = reader_.recv(rows.subspan(i * recv_record::words, recv_record::words), i,
-                               source_bits(source_) | slot);
-    if (why.none()) continue;
-    reader_.end();
-    return why;
+  if (!reader_.has_read(count, stamp)) {
+    if (Refusal why = reader_.read_receives(rows, count, stamp); !why.none()) return why;
   }
-  const std::size_t taken = queue_->post(reader_.receives());
+  const std::span<fabric::RecvWr> receives = reader_.receives();
+  for (std::size_t i = 0; i < count; ++i)
+    receives[i].wr_id = source_bits(source_) | slots_.free[slots_.free.size() - 1 - i];
+  const std::size_t taken = queue_->post(receives);
   for (std::size_t i = 0; i < taken; ++i) {
-    slots_.slots[slots_.free.back()] = {{rows[i * recv_record::words], fabric::Opcode::recv},
-                                        reader_.kept(i)[0]};
+    slots_.slots[slots_.free.back()] = {reader_.posted(i), Kept(reader_.kept(i)[0])};
     slots_.free.pop_back();
   }
-  reader_.end();
   return taken == count ? Refusal() : not_taken(taken, count);
 }
 

@@ -27,7 +27,8 @@ class SharedReceives {
   fabric::ReceiveQueue& on_device() { return *queue_; }
   const CompletionQueue* cq() const { return cq_.get(); }
   std::uint32_t room() const { return static_cast<std::uint32_t>(slots_.free.size()); }
-  Refusal post(std::span<const double> rows, std::size_t count);
+  /// Posts `count` receives, as QueuePair::post_recv() does.
+  Refusal post(std::span<const double> rows, std::size_t count, std::uint64_t stamp);
 
  private:
   struct Slots final : Source {

@@ -8,12 +8,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "checked/counted.h"
 #include "checked/region.h"
 #include "fabric/fabric.h"
 
 namespace rdma_rpc::checked {
 
-class Window {
+class Window final : public Counted {
  public:
   Window(std::shared_ptr<fabric::Device> device, std::unique_ptr<fabric::MemoryWindow> window)
       : device_(std::move(device)), window_(std::move(window)) {}
@@ -22,36 +23,36 @@ class Window {
   std::uint32_t rkey() const { return current_ == nullptr ? 0 : window_->rkey(); }
   /// Must be called when a bind is posted. A bind fails while the window is bound to another region, so that
   /// region is kept alive, too.
-  void bound_to(std::shared_ptr<Region> region) {
-    if (region == current_) return;
+  void bound_to(Region* region) {
+    if (region == current_.get()) return;
     previous_ = std::move(current_);
-    current_ = std::move(region);
+    current_ = Ref<Region>(region);
   }
 
  private:
   // Members are destroyed in reverse order, so that no window is bound to a region when the region is
   // released.
   std::shared_ptr<fabric::Device> device_;
-  std::shared_ptr<Region> previous_, current_;
+  Ref<Region> previous_, current_;
   std::unique_ptr<fabric::MemoryWindow> window_;
 };
 
 class Windows {
  public:
-  std::uint32_t add(std::shared_ptr<Window> window) {
+  std::uint32_t add(Ref<Window> window) {
     windows_.emplace(++last_, std::move(window));
     return last_;
   }
   void remove(std::uint32_t number) { windows_.erase(number); }
   /// Returns null for a window that was closed, or that never existed.
-  std::shared_ptr<Window> find(std::uint32_t number) const {
+  Window* find(std::uint32_t number) const {
     const auto found = windows_.find(number);
-    return found == windows_.end() ? nullptr : found->second;
+    return found == windows_.end() ? nullptr : found->second.get();
   }
 
  private:
   std::uint32_t last_ = 0;
-  std::unordered_map<std::uint32_t, std::shared_ptr<Window>> windows_;
+  std::unordered_map<std::uint32_t, Ref<Window>> windows_;
 };
 
 }  // namespace rdma_rpc::checked

@@ -8,6 +8,7 @@ import { WrOpcode } from './constants.ts';
 import { checkedInteger } from './errors.ts';
 import type { MemoryRegion } from './memory-region.ts';
 import type { MemoryWindow } from './memory-window.ts';
+import { nextStamp } from './stamps.ts';
 
 const capacityMax = 16_384;
 const sgesMax = 64;
@@ -15,6 +16,9 @@ const sgesMax = 64;
 /** Returns the records of a batch, for the queue pair. Throws for a value that is not a batch. */
 export let sendRows: (batch: SendBatch) => Float64Array;
 export let recvRows: (batch: RecvBatch) => Float64Array;
+/** Returns the number of the batch's content (stamps.ts), for the queue pair. */
+export let sendStamp: (batch: SendBatch) => number;
+export let recvStamp: (batch: RecvBatch) => number;
 
 /** Checks the range of a memory region, and returns the address at which the range begins. */
 function addressIn(where: string, mr: MemoryRegion, offset: number, byteLength: number): number {
@@ -42,8 +46,9 @@ export interface BindOptions {
 
 /**
  * Requests for a send queue (`struct ibv_send_wr`). `QueuePair.post` can post the same batch any number of
- * times, and no object is created for a request. A request begins with the method of its operation. `sge`
- * then adds the memory that the request sends from or reads into:
+ * times, and no object is created for a request. A queue pair checks the batch that it got last only once: as
+ * long as the batch does not change and nothing is closed, posting it again costs less. A request begins with
+ * the method of its operation. `sge` then adds the memory that the request sends from or reads into:
  *
  *     batch.clear().write(wrId, remote.addr, remote.rkey, SendFlags.signaled).sge(mr, 0, 32);
  *
@@ -58,6 +63,8 @@ export class SendBatch {
   readonly #rows: Float64Array;
   readonly #columns: number;
   #length = 0;
+  /** 0 when the batch has changed since it was posted. */
+  #stamp = 0;
 
   /** `capacity` is 1 to 16,384 requests; `sges` is 1 to 64 entries in each request. */
   constructor(capacity: number, sges = 1) {
@@ -74,6 +81,7 @@ export class SendBatch {
   /** Removes all requests. */
   clear(): this {
     this.#length = 0;
+    this.#stamp = 0;
     return this;
   }
 
@@ -175,6 +183,7 @@ export class SendBatch {
    */
   to(ah: AddressHandle, remoteQpn: number, remoteQkey: number): this {
     const row = this.#lastRow('SendBatch.to');
+    this.#stamp = 0;
     this.#rows[row + SendRow.ah] = ah.number;
     this.#rows[row + SendRow.remoteQpn] = remoteQpn;
     this.#rows[row + SendRow.remoteQkey] = remoteQkey;
@@ -195,6 +204,7 @@ export class SendBatch {
     this.#rows[entry + SgeRow.length] = byteLength;
     this.#rows[entry + SgeRow.lkey] = mr.lkey;
     this.#rows[row + SendRow.sges] = sges + 1;
+    this.#stamp = 0;
     return this;
   }
 
@@ -230,6 +240,7 @@ export class SendBatch {
     rows[row + SendRow.invalidateRkey] = 0;
     rows[row + SendRow.ah] = 0;
     ++this.#length;
+    this.#stamp = 0;
     return this;
   }
 
@@ -238,6 +249,10 @@ export class SendBatch {
       if (typeof batch !== 'object' || batch === null || !(#rows in batch))
         throw new TypeError('post(batch): takes a SendBatch');
       return batch.#rows;
+    };
+    sendStamp = (batch) => {
+      if (batch.#stamp === 0) batch.#stamp = nextStamp();
+      return batch.#stamp;
     };
   }
 }
@@ -252,6 +267,7 @@ export class RecvBatch {
   readonly capacity: number;
   readonly #rows: Float64Array;
   #length = 0;
+  #stamp = 0;
 
   /** `capacity` is 1 to 16,384 receives. */
   constructor(capacity: number) {
@@ -266,6 +282,7 @@ export class RecvBatch {
   /** Removes all receives. */
   clear(): this {
     this.#length = 0;
+    this.#stamp = 0;
     return this;
   }
   /** Adds a receive into `byteLength` bytes of the region from `offset` on. */
@@ -281,6 +298,7 @@ export class RecvBatch {
     this.#rows[row + RecvRow.length] = byteLength;
     this.#rows[row + RecvRow.lkey] = mr.lkey;
     ++this.#length;
+    this.#stamp = 0;
     return this;
   }
 
@@ -289,6 +307,10 @@ export class RecvBatch {
       if (typeof batch !== 'object' || batch === null || !(#rows in batch))
         throw new TypeError('postRecv(batch): takes a RecvBatch');
       return batch.#rows;
+    };
+    recvStamp = (batch) => {
+      if (batch.#stamp === 0) batch.#stamp = nextStamp();
+      return batch.#stamp;
     };
   }
 }

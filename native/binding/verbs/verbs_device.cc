@@ -15,10 +15,10 @@
 #include "binding/objects/peer_address.h"
 #include "binding/objects/verbs_report.h"
 #include "binding/verbs/arguments.h"
+#include "binding/verbs/hot_calls.h"
 #include "binding/verbs/open_options.h"
 #include "binding/verbs/verbs_host.h"
 #include "binding/verbs/verbs_records.h"
-#include "checked/records.h"
 
 namespace rdma_rpc::binding {
 namespace {
@@ -80,10 +80,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     host_->set_owner(&host_);
     const auto self = info.This().As<Napi::Object>();
     give(self, "capabilities", capabilities_object(env, host_->device().capabilities()));
-    give_method<&VerbsDevice::post_send>(self, "postSend", this);
-    give_method<&VerbsDevice::post_recv>(self, "postRecv", this);
-    give_method<&VerbsDevice::post_shared>(self, "postShared", this);
-    give_method<&VerbsDevice::poll>(self, "poll", this);
+    hot_calls_.give_to(self);
   }
 
   ~VerbsDevice() override {
@@ -121,7 +118,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     const std::span<std::byte> bytes = bytes_of(info[0]);
     checked::Memory memory{bytes.data(), bytes.size(), find_owned(bytes.data(), bytes.size())};
     if (memory.owner == nullptr) memory.owner = kept(info[0]);
-    std::shared_ptr<checked::Region> region;
+    checked::Ref<checked::Region> region;
     const Refusal refusal = host_->device().reg_mr(std::move(memory), number(info, 1), &region);
     if (!refusal.none()) return told(env, refusal);
     auto result = Napi::Object::New(env);
@@ -198,7 +195,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
   }
   /// mwRkey(window): the key of the window's last bind; 0 before the first bind.
   Napi::Value mw_rkey(const Napi::CallbackInfo& info) {
-    const auto window = host_ == nullptr ? nullptr : host_->device().window(number(info, 0));
+    const checked::Window* window = host_ == nullptr ? nullptr : host_->device().window(number(info, 0));
     return Napi::Number::New(info.Env(), window == nullptr ? 0 : window->rkey());
   }
   void close_mw(const Napi::CallbackInfo& info) {
@@ -314,42 +311,6 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
     return Napi::Number::New(info.Env(), info[1].ToBoolean() ? found->recv_room() : found->send_room());
   }
 
-  Napi::Value post_send(const Napi::CallbackInfo& info) {
-    checked::QueuePair* found = qp(info);
-    if (found == nullptr) return told(info.Env(), closed());
-    const std::span<const double> rows = rows_of(info[1]);
-    const std::size_t count = number(info, 2), sges = number(info, 3);
-    const std::size_t columns = checked::send_record::header + sges * checked::sge_record::words;
-    if (count > rows.size() / columns)
-      return told(info.Env(), refuse(Cause::range, "the batch has fewer rows"));
-    return told(info.Env(), found->post_send(rows, count, sges));
-  }
-  Napi::Value post_recv(const Napi::CallbackInfo& info) {
-    checked::QueuePair* found = qp(info);
-    if (found == nullptr) return told(info.Env(), closed());
-    const std::span<const double> rows = rows_of(info[1]);
-    const std::size_t count = number(info, 2);
-    if (count > rows.size() / checked::recv_record::words)
-      return told(info.Env(), refuse(Cause::range, "the batch has fewer rows"));
-    return told(info.Env(), found->post_recv(rows, count));
-  }
-
-  Napi::Value post_shared(const Napi::CallbackInfo& info) {
-    checked::SharedReceives* found = srq(info);
-    if (found == nullptr) return told(info.Env(), closed());
-    const std::span<const double> rows = rows_of(info[1]);
-    const std::size_t count = number(info, 2);
-    if (count > rows.size() / checked::recv_record::words)
-      return told(info.Env(), refuse(Cause::range, "the batch has fewer rows"));
-    return told(info.Env(), found->post(rows, count));
-  }
-
-  /// poll(completion queue, rows): the number of completions, or -1 for a closed queue.
-  Napi::Value poll(const Napi::CallbackInfo& info) {
-    checked::CompletionQueue* found = cq(info);
-    if (found == nullptr) return Napi::Number::New(info.Env(), -1);
-    return Napi::Number::New(info.Env(), static_cast<double>(found->poll(rows_of(info[1]))));
-  }
   Napi::Value drive(const Napi::CallbackInfo& info) {
     checked::CompletionQueue* found = cq(info);
     return Napi::Boolean::New(info.Env(), found != nullptr && found->drive());
@@ -382,6 +343,7 @@ class VerbsDevice : public Napi::ObjectWrap<VerbsDevice> {
   }
 
   VerbsHost* host_ = nullptr;
+  HotCalls hot_calls_{&host_};
 };
 
 }  // namespace

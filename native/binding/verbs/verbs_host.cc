@@ -22,7 +22,7 @@ VerbsHost::~VerbsHost() {
 }
 
 void VerbsHost::close_region(std::uint32_t number) {
-  if (const auto region = regions.find(number)) device_->close(*region);
+  if (const auto region = regions.find(number); region != nullptr) device_->close(*region);
   regions.remove(number);
 }
 

@@ -19,26 +19,39 @@
 namespace rdma_rpc::binding {
 
 /// Objects of one kind by their numbers, which are never reused.
-template <class Object>
+template <class Object, class Pointer = std::shared_ptr<Object>>
 class Numbered {
  public:
-  std::uint32_t add(std::shared_ptr<Object> object) {
+  std::uint32_t add(Pointer object) {
     objects_.emplace(++last_, std::move(object));
     return last_;
   }
   /// Returns null for an object that was closed, or that never existed.
-  const std::shared_ptr<Object>& find(std::uint32_t number) const {
-    static const std::shared_ptr<Object> none;
+  const Pointer& find(std::uint32_t number) const {
+    static const Pointer none;
+    // The queues of the hot path are looked up again and again, so the last one is checked first.
+    if (number == last_number_ && last_found_ != nullptr) return *last_found_;
     const auto found = objects_.find(number);
-    return found == objects_.end() ? none : found->second;
+    if (found == objects_.end()) return none;
+    last_number_ = number;
+    last_found_ = &found->second;
+    return found->second;
   }
-  void remove(std::uint32_t number) { objects_.erase(number); }
-  void clear() { objects_.clear(); }
+  void remove(std::uint32_t number) {
+    last_found_ = nullptr;
+    objects_.erase(number);
+  }
+  void clear() {
+    last_found_ = nullptr;
+    objects_.clear();
+  }
   bool empty() const { return objects_.empty(); }
 
  private:
   std::uint32_t last_ = 0;
-  std::unordered_map<std::uint32_t, std::shared_ptr<Object>> objects_;
+  std::unordered_map<std::uint32_t, Pointer> objects_;
+  mutable std::uint32_t last_number_ = 0;
+  mutable const Pointer* last_found_ = nullptr;  ///< in objects_, whose elements stay where they are
 };
 
 class VerbsHost {
@@ -50,7 +63,7 @@ class VerbsHost {
 
   checked::Device& device() { return *device_; }
   OpenFabric& fabric() { return *fabric_; }
-  Numbered<checked::Region> regions;
+  Numbered<checked::Region, checked::Ref<checked::Region>> regions;
   Numbered<checked::CompletionQueue> cqs;
   Numbered<checked::SharedReceives> srqs;
   Numbered<checked::QueuePair> qps;

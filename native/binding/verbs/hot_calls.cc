@@ -1,0 +1,75 @@
+// See hot_calls.h.
+#include "binding/verbs/hot_calls.h"
+
+#include <cstdint>
+#include <span>
+
+#include "binding/objects/own_properties.h"
+#include "binding/verbs/arguments.h"
+#include "checked/records.h"
+
+namespace rdma_rpc::binding {
+namespace {
+
+using checked::Cause;
+
+Napi::Value too_few_rows(Napi::Env env) {
+  return told(env, refuse(Cause::range, "the batch has fewer rows"));
+}
+
+}  // namespace
+
+void HotCalls::give_to(const Napi::Object& self) {
+  give_method<&HotCalls::post_send>(self, "postSend", this);
+  give_method<&HotCalls::post_recv>(self, "postRecv", this);
+  give_method<&HotCalls::post_shared>(self, "postShared", this);
+  give_method<&HotCalls::poll>(self, "poll", this);
+}
+
+Napi::Value HotCalls::post_send(const Napi::CallbackInfo& info) {
+  VerbsHost* host = *host_;
+  checked::QueuePair* found = host == nullptr ? nullptr : host->qps.find(number(info, 0)).get();
+  if (found == nullptr) return told(info.Env(), closed());
+  const std::size_t count = number(info, 2), sges = number(info, 3);
+  const std::uint64_t stamp = stamp_of(info[4]);
+  std::span<const double> rows;
+  if (!found->knows_sends(count, stamp)) {
+    rows = rows_of(info[1]);
+    const std::size_t columns = checked::send_record::header + sges * checked::sge_record::words;
+    if (count > rows.size() / columns) return too_few_rows(info.Env());
+  }
+  return told(info.Env(), found->post_send(rows, count, sges, stamp));
+}
+
+Napi::Value HotCalls::post_recv(const Napi::CallbackInfo& info) {
+  VerbsHost* host = *host_;
+  checked::QueuePair* found = host == nullptr ? nullptr : host->qps.find(number(info, 0)).get();
+  if (found == nullptr) return told(info.Env(), closed());
+  const std::size_t count = number(info, 2);
+  const std::uint64_t stamp = stamp_of(info[3]);
+  std::span<const double> rows;
+  if (!found->knows_receives(count, stamp)) {
+    rows = rows_of(info[1]);
+    if (count > rows.size() / checked::recv_record::words) return too_few_rows(info.Env());
+  }
+  return told(info.Env(), found->post_recv(rows, count, stamp));
+}
+
+Napi::Value HotCalls::post_shared(const Napi::CallbackInfo& info) {
+  VerbsHost* host = *host_;
+  checked::SharedReceives* found = host == nullptr ? nullptr : host->srqs.find(number(info, 0)).get();
+  if (found == nullptr) return told(info.Env(), closed());
+  const std::span<const double> rows = rows_of(info[1]);
+  const std::size_t count = number(info, 2);
+  if (count > rows.size() / checked::recv_record::words) return too_few_rows(info.Env());
+  return told(info.Env(), found->post(rows, count, stamp_of(info[3])));
+}
+
+Napi::Value HotCalls::poll(const Napi::CallbackInfo& info) {
+  VerbsHost* host = *host_;
+  checked::CompletionQueue* found = host == nullptr ? nullptr : host->cqs.find(number(info, 0)).get();
+  if (found == nullptr) return Napi::Number::New(info.Env(), -1);
+  return Napi::Number::New(info.Env(), static_cast<std::uint32_t>(found->poll(rows_of(info[1]))));
+}
+
+}  // namespace rdma_rpc::binding
