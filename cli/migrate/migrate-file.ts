@@ -11,6 +11,7 @@ import { generatorPage, type Left } from './left.ts';
 import { companions, isConnect, isGrpc, isLibrary, isNice } from './libraries.ts';
 import { migrateNice } from './nice-grpc.ts';
 import { migrateProtobufEs } from './protobuf-es.ts';
+import { migrateTsProto } from './ts-proto.ts';
 
 /**
  * All groups. If one of them cannot be converted, no group is converted. Status codes are in no group,
@@ -41,6 +42,7 @@ export function migrateFile(source: SourceFile, generated: Generated): MigratedF
     if (references.some(isNice)) migrateNice(change);
     if (references.some(isConnect)) migrateConnect(change);
     migrateProtobufEs(change, names);
+    migrateTsProto(change, names);
     names.convertRest();
     for (const each of change.left)
       if (!left.some(({ line, text }) => line === each.line && text === each.text)) left.push(each);
