@@ -27,7 +27,7 @@ import { addTunnelCommand } from './tunnel/tunnel.ts';
 import { version } from './version.ts';
 
 const program = new Command('rdma-rpc')
-  .description('RPC over RDMA for Node.js: tools')
+  .description('tools for RPC over RDMA with Node.js')
   .version(version())
   .showHelpAfterError('(rdma-rpc --help lists the commands)')
   .exitOverride();
@@ -56,7 +56,7 @@ addTunnelCommand(program);
 for (const command of program.commands) {
   command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);
   for (const option of command.options)
-    if (Array.isArray(option.defaultValue)) option.defaultValueDescription = 'none';
+    if (Array.isArray(option.defaultValue)) option.defaultValueDescription ??= 'none';
 }
 
 endWithOutput('rdma-rpc');

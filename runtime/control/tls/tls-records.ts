@@ -13,7 +13,7 @@ export function isTls(length: number): boolean {
 }
 
 /** The text for a client that connects without TLS. */
-export const plainRefused = 'this server takes TLS on host:port addresses only (option tls of the channel)';
+export const plainRefused = 'this server requires TLS on host:port addresses (option tls of the channel)';
 /** The text about a client that uses TLS with a server without TLS. */
 export const tlsRefused =
   'a TLS handshake, but this server has no TLS at this address (option tls of the server)';

@@ -312,7 +312,7 @@ describe('the main thread', () => {
       const plain = await caught(reach(group).client.echo({}));
       expect([plain.code, plain.message]).toEqual([
         Status.UNAUTHENTICATED,
-        expect.stringMatching(/takes TLS on host:port addresses only/),
+        expect.stringMatching(/requires TLS on host:port addresses/),
       ]);
     },
   );
@@ -340,7 +340,7 @@ describe('the main thread', () => {
         expect.stringMatching(new RegExp(`^handshake with 127\\.0\\.0\\.1:\\d+ failed: ${why}`));
       await until(() => lines.some((line) => line.includes('takes TLS')));
       expect(lines).toContainEqual(says('TLS: .+: it has another key than "fleet"$'));
-      expect(lines).toContainEqual(says('this server takes TLS on host:port addresses only'));
+      expect(lines).toContainEqual(says('this server requires TLS on host:port addresses'));
     },
   );
 });
