@@ -23,6 +23,44 @@ export const names = [GreeterDefinition.fullName, GreeterDefinition.name, HelloR
 `,
   },
   {
+    what: 'values and descriptors within code that is converted itself',
+    before: `import { create, toBinary } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { Greeter, HelloReplySchema, Mood } from './gen/greeter_pb.js';
+
+export const reply = create(HelloReplySchema, { text: \`\${Mood.GOOD} \${Greeter.typeName}\` });
+export const bytes = toBinary(HelloReplySchema, create(HelloReplySchema, { text: String(Mood.GOOD) }));
+export const error = new ConnectError(String(Mood.GOOD), Code.NotFound);
+`,
+    after: `import { GreeterDefinition, HelloReply, Mood } from './gen/greeter.rdma.js';
+import { RpcError, Status } from 'rdma-rpc';
+
+export const reply = HelloReply.create({ text: \`\${Mood.MOOD_GOOD} \${GreeterDefinition.fullName}\` });
+export const bytes = HelloReply.encode(HelloReply.create({ text: String(Mood.MOOD_GOOD) }));
+export const error = new RpcError(Status.NOT_FOUND, String(Mood.MOOD_GOOD));
+`,
+  },
+  {
+    what: 'a callback of grpc-js whose parameters have types',
+    before: `import { credentials, type ServiceError } from '@grpc/grpc-js';
+import { GreeterClient, type HelloReply, Mood } from './old/greeter.ts';
+
+const client = new GreeterClient('127.0.0.1:5000', credentials.createInsecure());
+client.sayHello({ name: Mood[Mood.MOOD_GOOD] }, (error: ServiceError | null, reply: HelloReply) => {
+  if (error) throw error;
+  console.log(reply.text);
+});
+`,
+    after: `import { GreeterDefinition, type HelloReply, Mood, MoodNames } from './gen/greeter.rdma.ts';
+import { createChannel, createClient } from 'rdma-rpc';
+
+const client = createClient(GreeterDefinition, createChannel('127.0.0.1:5000'));
+client.sayHello({ name: MoodNames[Mood.MOOD_GOOD] }).then((reply: HelloReply) => {
+  console.log(reply.text);
+}, (error) => { throw error; });
+`,
+  },
+  {
     what: 'values and names of an enum of ts-proto',
     before: `import { Mood } from './old/greeter.ts';
 
