@@ -338,7 +338,7 @@ describe('the main thread', () => {
       for (const channel of channels) await channel.close();
       const says = (why: string) =>
         expect.stringMatching(new RegExp(`^handshake with 127\\.0\\.0\\.1:\\d+ failed: ${why}`));
-      await until(() => lines.some((line) => line.includes('takes TLS')));
+      await until(() => lines.some((line) => line.includes('requires TLS')));
       expect(lines).toContainEqual(says('TLS: .+: it has another key than "fleet"$'));
       expect(lines).toContainEqual(says('this server requires TLS on host:port addresses'));
     },
