@@ -1,6 +1,7 @@
 /**
  * Measures the cost of many sessions. N sessions connect a server process and a client process; first all are
- * idle except one, then all are active. It prints a line of JSON for each N. Run it by hand, after setup:
+ * idle except one, then all are active. It prints a line of JSON for each N, with the memory of the server's
+ * process: resident, and registered by its devices (`memoryBytes`). Run it by hand, after setup:
  *
  *   node dist/bench/sessions.js [--fabric shm] [--sessions 1,10,100,1000] [--ms 500] [--rounds 3]
  *
@@ -13,7 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Channel, createChannel, createClient, createServer } from 'rdma-rpc';
+import { type Channel, createChannel, createClient, createServer, stats } from 'rdma-rpc';
 import { answer, end } from './children.ts';
 import { cpuMeter, residentBytes } from './cpu.ts';
 import { BenchDefinition } from './gen/bench.rdma.ts';
@@ -40,6 +41,10 @@ async function serve({ address }: Task): Promise<void> {
     handlers,
   );
   await server.listen(address);
+  process.on('message', () => {
+    const { memoryBytes, openFds } = stats();
+    process.send!({ memoryBytes, openFds });
+  });
 }
 
 async function connect({ address, fabric, sessions, ms }: Task): Promise<void> {
@@ -86,6 +91,8 @@ async function measure(task: Task): Promise<Record<string, number | string>> {
     const cpu = cpuMeter([server.pid!, client.pid!]);
     await new Promise((done) => setTimeout(done, task.ms));
     const { cpuPercent } = cpu();
+    server.send('stats');
+    const { memoryBytes, openFds } = await answer<{ memoryBytes: number; openFds: number }>(server);
     await run(1);
     const oneActive = await run(1);
     await run(task.sessions);
@@ -98,6 +105,9 @@ async function measure(task: Task): Promise<Record<string, number | string>> {
       idleCpuPercent: Number(cpuPercent.toFixed(2)),
       idleKiBEach: Math.round(resident / 1024 / task.sessions),
       usedKiBEach: Math.round(used / 1024 / task.sessions),
+      emptyMiB: Math.round(empty / 2 ** 20),
+      memoryMiB: Number((memoryBytes / 2 ** 20).toFixed(1)),
+      openFds,
       oneActive: Math.round(oneActive),
       allActive: Math.round(allActive),
     };

@@ -87,6 +87,7 @@ function buildAddon(): string {
     const debian = `sudo apt-get install ${packages.join(' ')}`;
     throw new Error(`missing: ${packages.join(', ')}. On Debian and Ubuntu: ${debian}`);
   }
+  console.log('compiling; this takes a minute or two');
   const folder = packageRoot();
   const build = join(folder, 'build', 'addon');
   rmSync(build, { recursive: true, force: true });
@@ -112,7 +113,6 @@ export function addBuildAddonCommand(program: Command): void {
     .command('build-addon')
     .description('compile the native addon of this package, for systems on which its binaries do not load')
     .action(() => {
-      console.log('compiling; this takes a minute or two');
       try {
         console.log(`built ${buildAddon()}`);
       } catch (error) {

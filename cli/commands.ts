@@ -27,7 +27,7 @@ import { version } from './version.ts';
 /** Makes the program. A wrong command line makes its parser throw a CommanderError. */
 export function newProgram(): Command {
   const program = new Command('rdma-rpc')
-    .description('RPC over RDMA for Node.js: tools')
+    .description('tools for RPC over RDMA with Node.js')
     .version(version())
     .showHelpAfterError('(rdma-rpc --help lists the commands)')
     .exitOverride();
@@ -56,7 +56,7 @@ export function newProgram(): Command {
   for (const command of program.commands) {
     command.showHelpAfterError(`(rdma-rpc ${command.name()} --help lists its options)`);
     for (const option of command.options)
-      if (Array.isArray(option.defaultValue)) option.defaultValueDescription = 'none';
+      if (Array.isArray(option.defaultValue)) option.defaultValueDescription ??= 'none';
   }
   return program;
 }

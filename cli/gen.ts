@@ -33,46 +33,45 @@ export function addGenCommand(program: Command): void {
       '[files...]',
       '.proto files or globs; their imports are generated, too. Default: as configured in package.json',
     )
-    .option('-o, --out <dir>', 'directory for the output')
+    .option('-o, --out <dir>', 'folder for the output')
     .option(
       '-I, --include <dir>',
-      'directory that imports are relative to and that the output mirrors; may be repeated',
+      'folder that imports in .proto files are relative to, and whose folders the output repeats; may be repeated',
       collect,
       [],
     )
     .addOption(
-      new Option('--target <what>', 'TypeScript, or JavaScript with declarations beside it').choices([
-        'ts',
-        'js',
-      ]),
+      new Option(
+        '--target <what>',
+        'output TypeScript, or JavaScript with declarations; default: ts',
+      ).choices(['ts', 'js']),
     )
     .addOption(
-      new Option('--import-extension <ext>', 'extension of imports between generated files').choices([
-        'ts',
-        'js',
-        'none',
-      ]),
+      new Option(
+        '--import-extension <ext>',
+        'extension of imports between generated files; default: ts',
+      ).choices(['ts', 'js', 'none']),
     )
     .addOption(
-      new Option('--unknown-fields <what>', 'what messages do with unknown fields of newer versions').choices(
-        ['keep', 'drop'],
-      ),
+      new Option(
+        '--unknown-fields <what>',
+        'what messages do with fields that only a newer .proto file has; default: drop',
+      ).choices(['keep', 'drop']),
     )
     .addOption(
-      new Option('--int64 <type>', 'TypeScript type of 64-bit integers without jstype').choices([
-        'bigint',
-        'string',
-        'number',
-      ]),
+      new Option(
+        '--int64 <type>',
+        'TypeScript type of 64-bit integers without jstype; default: bigint',
+      ).choices(['bigint', 'string', 'number']),
     )
     .addOption(
       new Option(
         '--enums <types>',
-        'whether enum types include all numbers (open) or only the declared values (closed)',
+        'whether enum types include all numbers (open) or only the declared values (closed); default: open',
       ).choices(['open', 'closed']),
     )
-    .option('--check', 'write nothing; fail when the output is not up to date')
-    .option('--watch', 'generate again whenever a .proto changes')
+    .option('--check', 'write nothing; exit code 1 when the output is not up to date')
+    .option('--watch', 'keep running, and generate again whenever a .proto file changes')
     .action(runGen);
 }
 

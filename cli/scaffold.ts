@@ -15,17 +15,25 @@ interface ScaffoldFlags {
 export function addScaffoldCommand(program: Command): void {
   program
     .command('scaffold')
-    .description('add the handlers that a file lacks; existing code is not changed')
+    .description(
+      'write the handlers of a service that a TypeScript file does not have yet; existing code stays as it is',
+    )
     .argument('<files...>', '.proto files with services')
-    .requiredOption('--gen <dir>', 'directory with the output of gen')
-    .requiredOption('--into <file>', 'TypeScript file for the handlers')
-    .option('-I, --include <dir>', 'as for gen', (value, previous: string[]) => [...previous, value], [])
+    .requiredOption('--gen <dir>', 'folder with the output of rdma-rpc gen')
+    .requiredOption(
+      '--into <file>',
+      'TypeScript file that gets the handlers; it is created when it does not exist',
+    )
+    .option(
+      '-I, --include <dir>',
+      'folder that imports in .proto files are relative to; may be repeated',
+      (value, previous: string[]) => [...previous, value],
+      [],
+    )
     .addOption(
-      new Option('--import-extension <ext>', 'of imports of generated files, as for gen').choices([
-        'ts',
-        'js',
-        'none',
-      ]),
+      new Option('--import-extension <ext>', 'extension with which the file imports generated files').choices(
+        ['ts', 'js', 'none'],
+      ),
     )
     .action(runScaffold);
 }

@@ -126,7 +126,14 @@ const NEEDS = {
     { debian: 'ibverbs-utils', present: () => which('ibv_rc_pingpong') !== undefined },
   ],
   // Binaries for the package are linked with an older Debian (scripts/prebuilds.mjs).
-  sysroot: [{ debian: 'mmdebstrap', present: () => which('mmdebstrap') !== undefined }],
+  sysroot: [
+    { debian: 'mmdebstrap', present: () => which('mmdebstrap') !== undefined },
+    // Other distributions, such as Ubuntu, do not have the keys of Debian's archive.
+    {
+      debian: 'debian-archive-keyring',
+      present: () => existsSync('/usr/share/keyrings/debian-archive-keyring.gpg'),
+    },
+  ],
   'portable x64': [
     {
       debian: process.arch === 'x64' ? 'g++' : 'crossbuild-essential-amd64',

@@ -1,13 +1,13 @@
 /**
  * Builds the binaries that the package ships, prebuilds/linux-x64 and linux-arm64. They are linked with an
- * older Debian (sysroot.mjs, native/portable.cmake), so that they load wherever Node 20 runs. prepack.mjs and
- * test/portable/main.mjs call it. It installs nothing.
+ * older Debian (sysroot.mjs, native/portable.cmake), so that they load wherever Node 20 runs. prepack.mjs,
+ * release.mjs and test/portable/main.mjs call it. Only installCompilers() installs anything.
  */
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { configure } from './cmake.mjs';
 import { root, run } from './command.mjs';
-import { missing } from './debian.mjs';
+import { install, missing } from './debian.mjs';
 import { step } from './step.mjs';
 import { sysroot } from './sysroot.mjs';
 
@@ -18,11 +18,27 @@ const EMULATOR = { arm64: 'qemu-aarch64-static', x64: 'qemu-x86_64-static' };
 export const buildDirectory = (arch) => `build/portable-${arch}`;
 export const prebuilt = (arch) => join('prebuilds', `linux-${arch}`);
 
+/** The purposes, in debian.mjs, of the packages that building the binaries for `arch` needs. */
+const purposesOf = (arch) => ['build', 'sysroot', `portable ${arch}`];
+
 /** Returns the reason why the binaries for `arch` cannot be built here, or '' when they can be built. */
 export function whyNot(arch) {
   if (process.platform !== 'linux') return 'it needs Linux';
-  const lacking = [...missing('build'), ...missing('sysroot'), ...missing(`portable ${arch}`)];
+  const lacking = purposesOf(arch).flatMap(missing);
   return lacking.length === 0 ? '' : `missing Debian packages: ${[...new Set(lacking)].join(', ')}`;
+}
+
+/**
+ * Installs the compilers and tools for `arch` if they are missing, with root or password-less sudo. Resolves
+ * to '' or to the reason why the binaries still cannot be built, with the command that installs the tools.
+ */
+export async function installCompilers(arch) {
+  if (process.platform !== 'linux') return 'it needs Linux';
+  for (const purpose of purposesOf(arch)) {
+    const lacking = await install(purpose);
+    if (lacking !== '') return lacking;
+  }
+  return '';
 }
 
 /** Replaces the file in one step, because two tests may pack the package at once. */

@@ -5,9 +5,10 @@
  *   local    packs this machine's own build as it is. It is fast, needs nothing else, and loads where glibc
  *            is as new as here. `npm pack` uses it.
  *   all      packs the binaries for x64 and arm64, which are linked with an older Debian so that they load
- *            with glibc 2.28. `npm publish`, a release, and `npm run test:portable` use it. It fails where
- *            the compilers or mmdebstrap are missing, because a package must not lack half of its binaries
- *            unnoticed.
+ *            with glibc 2.28. `npm run test:portable` uses it. It fails where the compilers or mmdebstrap are
+ *            missing, because a package must not lack half of its binaries unnoticed.
+ *
+ * It refuses `npm publish`, because a release consists of several packages, which scripts/release.mjs makes.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
@@ -58,7 +59,12 @@ async function packAll() {
 // npm reads what prepack prints on stdout as its own output (pack --json), so all output goes to stderr.
 console.log = console.error;
 process.stdout.write = process.stderr.write.bind(process.stderr);
-const wanted = process.env.RDMA_RPC_PREBUILDS ?? (process.env.npm_command === 'publish' ? 'all' : 'local');
+if (process.env.npm_command === 'publish')
+  fail(
+    'this folder is packed as one package for trying it out; a release has several packages, which ' +
+      '`npm run release` makes and `npm run release -- --publish` publishes (CONTRIBUTING.md, "Releases")',
+  );
+const wanted = process.env.RDMA_RPC_PREBUILDS ?? 'local';
 if (!['local', 'all'].includes(wanted)) fail(`RDMA_RPC_PREBUILDS is '${wanted}', not local or all`);
 const setup = spawnSync(process.execPath, ['scripts/setup.mjs'], { cwd: root, stdio: ['ignore', 2, 2] });
 if (setup.status !== 0) process.exit(1);

@@ -7,15 +7,17 @@
  *   node scripts/release.mjs --publish     publishes, with npm's provenance in CI: refuses unless all checks hold
  *
  * Packages are published only after all of them have been checked. The platforms' packages are published
- * first, so that a user never gets a package whose binary is missing.
+ * first, so that a user never gets a package whose binary is missing. After a failure in the middle, the
+ * command can be repeated.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { CommandFailed, root, run } from './command.mjs';
-import { buildPrebuilt, copyLocal, whyNot } from './prebuilds.mjs';
+import { buildPrebuilt, copyLocal, installCompilers } from './prebuilds.mjs';
 import { binaryChecks, packageChecks, repositoryChecks } from './release/checks.mjs';
 import { assemble, PLATFORMS } from './release/packages.mjs';
+import { publish } from './release/publish.mjs';
 import { writeSbom } from './release/sbom.mjs';
 import { progress } from './step.mjs';
 
@@ -47,9 +49,8 @@ async function binaries() {
     return [process.arch];
   }
   for (const arch of PLATFORMS) {
-    const why = whyNot(arch);
-    if (why !== '')
-      throw new Error(`no binary for linux-${arch}: ${why}. \`npm run test:portable\` installs them`);
+    const why = await installCompilers(arch);
+    if (why !== '') throw new Error(`no binary for linux-${arch}: ${why}`);
     await buildPrebuilt(arch);
   }
   return PLATFORMS;
@@ -60,14 +61,6 @@ async function pack({ name, folder }) {
     await run(['npm', 'pack', '--json', '--ignore-scripts', '--pack-destination', out], { cwd: folder }),
   );
   console.log(`  ${name}: ${filename}, ${size} bytes packed, ${unpackedSize} unpacked`);
-}
-
-async function publish({ name, folder }) {
-  const provenance = process.env.CI === 'true' ? ['--provenance'] : [];
-  const how = flags.publish ? provenance : ['--dry-run'];
-  await progress(`npm publish ${how.join(' ')} (${name})`, () =>
-    run(['npm', 'publish', '--ignore-scripts', ...how], { cwd: folder }),
-  );
 }
 
 async function release() {
@@ -91,7 +84,12 @@ async function release() {
     writeSbom(join(out, `rdma-rpc-${version}.cdx.json`)),
   );
   for (const each of packages) await pack(each);
-  for (const each of packages) if (!flags.local) await publish(each);
+  if (flags.local) return;
+  const how = { really: flags.publish, provenance: process.env.CI === 'true', run };
+  for (const each of packages) {
+    const done = await progress(`npm publish (${each.name})`, () => publish(each, how));
+    console.log(`  ${each.name}: ${done}`);
+  }
 }
 
 try {

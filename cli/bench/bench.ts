@@ -18,7 +18,7 @@ export function addBenchCommand(program: Command): void {
       program
         .command('bench')
         .description(
-          'put load on a method and report latencies and rates; finds the method by reflection or in files',
+          'put load on a method and report latencies and rates; asks the server for the method (reflection) or reads files',
         )
         .argument('<address>', 'host:port or unix:/path')
         .argument('<method>', 'such as greeter.v1.Greeter/SayHello'),

@@ -61,51 +61,54 @@ export function withBenchFlags(command: Command): Command {
   return command
     .option(
       '-c, --concurrency <n>',
-      'number of workers: calls at the same time',
+      'number of workers, each of which makes one call at a time',
       whole(1, 100_000, 'calls'),
       50,
     )
     .option(
       '-n, --total <n>',
-      `number of calls; default ${totalDefault}, or as many as the time of -z or of the schedule allows`,
+      `number of calls, unless -z is given; default: ${totalDefault}, or no limit when a schedule ends by itself`,
       calls,
     )
-    .option('-z, --duration <time>', 'time in which calls are begun, such as 10s or 2m', duration)
-    .option('-r, --rps <n>', 'open loop: calls per second of all workers together', rate)
-    .addOption(
-      new Option('--load-schedule <kind>', 'open loop with a rate that may change').choices([
-        'const',
-        'step',
-        'line',
-      ]),
+    .option('-z, --duration <time>', 'how long the workers start new calls, such as 10s or 2m', duration)
+    .option(
+      '-r, --rps <n>',
+      'start this number of calls per second, even when earlier calls are slow (open loop)',
+      rate,
     )
-    .option('--load-start <n>', 'calls per second at the beginning', rate)
+    .addOption(
+      new Option(
+        '--load-schedule <kind>',
+        'open loop whose rate stays (const), changes in steps, or changes steadily (line)',
+      ).choices(['const', 'step', 'line']),
+    )
+    .option('--load-start <n>', 'with step or line: calls per second at the beginning', rate)
     .option(
       '--load-step <n>',
-      'change of the rate: per step, or per second of a line',
+      'by how many calls per second the rate changes, in each step or in each second of a line',
       whole(-10_000_000, 10_000_000, 'calls per second'),
     )
-    .option('--load-end <n>', 'calls per second at the end, where the rate stays', rate)
+    .option('--load-end <n>', 'calls per second at which the rate stops changing', rate)
     .option('--load-step-duration <time>', 'duration of a step', duration)
     .option('--load-max-duration <time>', 'time after which the rate stays the same', duration)
     .option(
       '--connections <n>',
-      'number of connections, used in turn by the workers',
+      'number of connections; the workers share them evenly',
       whole(1, 1000, 'connections'),
       1,
     )
     .option(
       '--skip-first <n>',
-      'number of first calls that do not count (warm-up)',
+      'number of calls at the beginning that the report leaves out (warm-up)',
       whole(0, 1_000_000_000, 'calls'),
       0,
     )
     .option(
       '-d, --data <json>',
-      'request as JSON; an array is used one after another, or as the stream of each call; @ is stdin',
+      'request as JSON; of an array, each call sends the next request, or the whole array as a stream; @ reads stdin',
       '{}',
     )
-    .option('-D, --data-file <file>', 'the same from a file; - is stdin')
+    .option('-D, --data-file <file>', 'read the request of -d from a file; - is stdin')
     .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
     .addOption(
       new Option('--fabric <name>', 'fabric to use; default: chosen automatically').choices([...fabricNames]),

@@ -20,7 +20,7 @@ export function addDevicesCommand(program: Command): void {
   program
     .command('devices')
     .description('list RDMA devices with their capabilities, and what is missing to use them')
-    .option('-v, --verbose', 'all attributes and counters, as ibv_devinfo -v has them')
+    .option('-v, --verbose', 'print all attributes and counters, as ibv_devinfo -v does')
     .option('--json', 'print all details as JSON, for programs')
     .action(async ({ json, verbose }: { json?: true; verbose?: true }) => {
       let report: VerbsReport;

@@ -58,17 +58,17 @@ export function addDoctorCommand(program: Command): void {
   program
     .command('doctor')
     .description(
-      'find configuration problems of this machine, and say what to do; exit code 1: something does not work',
+      'find configuration problems of this machine, and say what to do; exit code 1 when something does not work',
     )
     .addOption(
       new Option('--fabric <name>', 'report a problem unless this fabric works here').choices([
         ...fabricNames,
       ]),
     )
-    .option('--json', 'JSON for programs, of docs/schemas')
+    .option('--json', 'print JSON for programs; docs/schemas describes it')
     .option(
       '--report [file]',
-      `test each device and fabric, and write a report for an issue, without private data (default: ${reportDefault}; -: print it)`,
+      `test each device and fabric, and write a report without private data, to attach to an issue (default: ${reportDefault}; - prints it)`,
     )
     .action(async ({ fabric, json, report }: DoctorFlags) => {
       const facts = factsHere();

@@ -104,9 +104,9 @@ export function openWatches(
 export function addEventsCommand(program: Command): void {
   program
     .command('events')
-    .description('print the asynchronous events of RDMA devices as they come, until SIGINT')
+    .description('print the asynchronous events of RDMA devices as they arrive, until SIGINT')
     .argument('[device...]', 'names of devices; default: all')
-    .option('--json', 'JSON for programs, a line for each event, of docs/schemas')
+    .option('--json', 'print a line of JSON for each event, for programs; docs/schemas describes it')
     .action(async (names: readonly string[], { json }: { json?: true }) => {
       let watches: Map<string, VerbsWatch>;
       try {

@@ -157,7 +157,7 @@ export function addInfoCommand(program: Command): void {
   program
     .command('info')
     .description('show fabrics, RDMA devices, limits and thresholds of this machine')
-    .option('--json', 'JSON for programs, of docs/schemas')
+    .option('--json', 'print JSON for programs; docs/schemas describes it')
     .action(async ({ json }: { json?: true }) => {
       const info = infoOf(machineAt(), factsHere(), await readDeviceCounters());
       console.log(json === true ? JSON.stringify(info, null, 2) : infoText(info));

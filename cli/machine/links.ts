@@ -114,7 +114,7 @@ export function addLinksCommand(program: Command): void {
   program
     .command('links')
     .description('show the links of RDMA ports: state, rate, LIDs, interfaces, and error counters above 0')
-    .option('--json', 'JSON for programs, of docs/schemas')
+    .option('--json', 'print JSON for programs; docs/schemas describes it')
     .action(async ({ json }: { json?: true }) => {
       const links = linksOf(machineAt(), await readDeviceCounters());
       console.log(json === true ? jsonText({ links }, 2) : linksText(links));

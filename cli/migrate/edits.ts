@@ -15,10 +15,21 @@ export class Edits {
   /** Whether the file has CRLF line ends. Inserted text then gets such line ends, too. */
   readonly #crlf: boolean;
   #edits: Edit[] = [];
+  readonly #late: Edit[] = [];
 
-  constructor(source: string) {
+  /** `first` are edits that are made before all others, such as `late` of an earlier attempt. */
+  constructor(source: string, first: readonly Edit[] = []) {
     this.#source = source;
     this.#crlf = source.includes('\r\n');
+    this.#edits.push(...first);
+  }
+
+  /**
+   * Edits within a range that had already been replaced. They have no effect, because the text of that range
+   * had been rendered without them. With these edits as `first`, another attempt renders them.
+   */
+  get late(): readonly Edit[] {
+    return this.#late;
   }
 
   get all(): readonly Edit[] {
@@ -30,13 +41,26 @@ export class Edits {
    * `render`.
    */
   replace(start: number, end: number, text: string): void {
+    if (this.#isLate(start, end, text)) return;
     this.#edits = this.#edits.filter((edit) => edit.start < start || edit.end > end);
     this.#edits.push({ start, end, text: this.#lines(text) });
   }
 
   /** Inserts text. Several insertions at one position appear in the order of the calls. */
   insert(at: number, text: string): void {
+    if (this.#isLate(at, at, text)) return;
     this.#edits.push({ start: at, end: at, text: this.#lines(text) });
+  }
+
+  /** Returns whether a larger range around this one has been replaced, and notes the edit. */
+  #isLate(start: number, end: number, text: string): boolean {
+    const around = (edit: Edit): boolean =>
+      start === end
+        ? edit.start < start && end < edit.end
+        : edit.start <= start && end <= edit.end && edit.end - edit.start > end - start;
+    if (!this.#edits.some(around)) return false;
+    this.#late.push({ start, end, text: this.#lines(text) });
+    return true;
   }
 
   #lines(text: string): string {

@@ -4,7 +4,7 @@
  * (nice-grpc.ts and others) change it.
  */
 import { type Identifier, Node, type SourceFile } from 'ts-morph';
-import { Edits } from './edits.ts';
+import { type Edit, Edits } from './edits.ts';
 import type { Left } from './left.ts';
 import { type Imported, identifiersIn, importedNames, type Reference, referencesIn } from './references.ts';
 
@@ -36,10 +36,11 @@ export class FileChange {
   readonly #wanted = new Map<string, Map<string, Wanted>>();
   readonly #declared: ReadonlySet<string>;
 
-  constructor(source: SourceFile, blocked: ReadonlySet<Group>) {
+  /** `first` are edits that an earlier attempt made too late (see Edits). */
+  constructor(source: SourceFile, blocked: ReadonlySet<Group>, first: readonly Edit[]) {
     this.source = source;
     this.blocked = blocked;
-    this.edits = new Edits(source.getFullText());
+    this.edits = new Edits(source.getFullText(), first);
     this.imports = importedNames(source);
     this.references = referencesIn(source, this.imports);
     const replaced = new Set<Node>(this.imports.map(({ node }) => node));
@@ -163,7 +164,14 @@ export class FileChange {
   }
 
   #importLines(): string[] {
+    // A rule may have asked for a name in text that another rule has removed.
+    const used = new Set(this.edits.render().match(/[\w$]+/g));
     return [...this.#wanted]
+      .map(
+        ([module, names]) =>
+          [module, new Map([...names].filter(([, { local }]) => used.has(local)))] as const,
+      )
+      .filter(([, names]) => names.size > 0)
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([module, names]) => {
         const typeOnly = [...names.values()].every(({ value }) => !value);

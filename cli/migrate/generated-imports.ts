@@ -4,6 +4,7 @@
  */
 import { dirname, relative, resolve, sep } from 'node:path';
 import { Node, SyntaxKind } from 'ts-morph';
+import { convertEnum } from './enums.ts';
 import type { FileChange } from './file-change.ts';
 import { type Exported, type Generated, namesFor } from './generated.ts';
 import { isGeneratedImport } from './generated-modules.ts';
@@ -80,6 +81,12 @@ export class GeneratedNames {
     const { node } = reference;
     const parent = node.getParentOrThrow();
     const local = (): string => this.use(found, reference.imported, reference.inType);
+    const { values } = found;
+    if (values !== undefined) {
+      const table = (): string =>
+        this.use({ ...found, name: `${found.name}Names` }, reference.imported, reference.inType);
+      if (convertEnum(file, reference, { ...found, values }, { values: local, table })) return;
+    }
     if (Node.isExportSpecifier(parent) || Node.isShorthandPropertyAssignment(parent)) {
       file.block('messages', node, `${reference.name} is passed on by its name`, generatorPage);
     } else if (Node.isNewExpression(parent) && parent.getExpression() === node) {
@@ -101,10 +108,24 @@ export class GeneratedNames {
       parent.getExpression() === node &&
       !found.typeOnly
     ) {
-      this.#member(reference, parent.getName(), local());
+      if (found.isService) this.#serviceMember(reference, parent.getName(), local);
+      else this.#member(reference, parent.getName(), local());
     } else if (reference.inType && isGeneric(parent)) {
       file.block('messages', node, `${reference.name} has type arguments`, generatorPage);
     } else file.convert(reference, local());
+  }
+
+  /** Converts a member of a service's descriptor. */
+  #serviceMember(reference: Reference, name: string, local: () => string): void {
+    const file = this.#file;
+    const access = reference.node.getParentIfKindOrThrow(SyntaxKind.PropertyAccessExpression);
+    const instead = { typeName: 'fullName', fullName: 'fullName', name: 'name' }[name];
+    if (instead === undefined) {
+      file.block('messages', access, `${reference.name}.${name} has no counterpart`, generatorPage);
+      return;
+    }
+    file.convert(reference, local());
+    if (instead !== name) file.replaceNode(access.getNameNode(), instead);
   }
 
   /** Converts a static method of a message that ts-proto has generated. */
@@ -125,7 +146,7 @@ export class GeneratedNames {
       const to = file.use('rdma-rpc/json', name === 'fromJSON' ? 'fromJson' : 'toJson');
       const rest = call.getArguments().map((each) => `, ${file.render(each)}`);
       file.replaceNode(call, `${to}(${local}${rest.join('')})`);
-    } else if (['encode', 'decode', 'create', 'typeName'].includes(name) || /^[A-Z][A-Z0-9_]*$/.test(name)) {
+    } else if (['encode', 'decode', 'create', 'typeName'].includes(name)) {
       file.convert(reference, local);
     } else
       file.block('messages', reference.node, `${reference.name}.${name} has no counterpart`, generatorPage);

@@ -15,9 +15,17 @@ export interface Exported {
   readonly name: string;
   /** Whether the name exists only as a type. */
   readonly typeOnly: boolean;
+  /** Names of an enum's values. Undefined for everything else. */
+  readonly values?: readonly string[];
+  /** Whether the name is the definition of a service. */
+  readonly isService: boolean;
 }
 
 const declaration = /^export (?:declare )?(const|interface|type|class|function|enum) ([\w$]+)/gm;
+/** Matches an object of constants, as TypeScript or as a declaration, up to the end of its braces. */
+const constants = /^export (?:declare )?const ([\w$]+)(?: =|:) \{\n([\s\S]*?)^\}/gm;
+const constant = /^ {2}(?:readonly )?([\w$]+): -?\d+[,;]$/gm;
+const service = /^export (?:declare )?const ([\w$]+): \1\b/gm;
 
 export class Generated {
   readonly #exports = new Map<string, Exported[]>();
@@ -28,13 +36,19 @@ export class Generated {
     this.folder = folder;
     for (const path of filesIn(folder, 0)) {
       const file = path.replace(/(\.d)?\.ts$/, '');
+      const text = readFileSync(path, 'utf8');
       const names = new Map<string, boolean>();
-      for (const [, kind, name] of readFileSync(path, 'utf8').matchAll(declaration)) {
+      for (const [, kind, name] of text.matchAll(declaration)) {
         const typeOnly = kind === 'interface' || kind === 'type';
         names.set(name!, typeOnly && names.get(name!) !== false);
       }
-      for (const [name, typeOnly] of names)
-        this.#exports.set(name, [...(this.#exports.get(name) ?? []), { file, name, typeOnly }]);
+      const services = new Set([...text.matchAll(service)].map(([, name]) => name!));
+      const enums = enumsIn(text, names);
+      for (const [name, typeOnly] of names) {
+        const values = enums.get(name);
+        const found = { file, name, typeOnly, isService: services.has(name), ...(values && { values }) };
+        this.#exports.set(name, [...(this.#exports.get(name) ?? []), found]);
+      }
     }
   }
 
@@ -59,6 +73,30 @@ export class Generated {
     const found = ranked.filter(({ like }) => like === best);
     return best > 0 && found.length === 1 ? found[0]!.each : undefined;
   }
+}
+
+/** Returns the names of the values of each enum. A table of names by number accompanies each enum. */
+function enumsIn(text: string, names: ReadonlyMap<string, boolean>): Map<string, readonly string[]> {
+  const found = new Map<string, readonly string[]>();
+  for (const [, name, body] of text.matchAll(constants))
+    if (names.has(`${name}Names`))
+      found.set(
+        name!,
+        [...body!.matchAll(constant)].map(([, value]) => value!),
+      );
+  return found;
+}
+
+/**
+ * Returns the value that another generator calls `name`: the same name, or the name without the prefix that
+ * all values share.
+ */
+export function valueNamed(values: readonly string[], name: string): string | undefined {
+  if (values.includes(name)) return name;
+  return values.find((value) => {
+    const prefix = value.slice(0, -name.length);
+    return prefix.endsWith('_') && value.endsWith(name) && values.every((each) => each.startsWith(prefix));
+  });
 }
 
 function filesIn(folder: string, depth: number): string[] {

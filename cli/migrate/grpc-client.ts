@@ -110,7 +110,7 @@ export function clientCall(
     file.block(
       'client',
       call,
-      `${callee.getText()}(…): the call returns a promise here, and this one's callback or options are not converted`,
+      `${callee.getText()}(…): the call returns a promise here; only callbacks that begin with if (error), and the options metadata and deadline are converted`,
       grpcClientPage,
     );
     return;

@@ -126,7 +126,7 @@ function convert(file: FileChange, reference: Reference): void {
     file.convert(reference, file.use('rdma-rpc', 'Metadata'));
   } else if (name === 'Server' && made !== undefined) newServer(file, reference, made);
   else if (/^(credentials|ServerCredentials|ChannelCredentials)$/.test(name))
-    file.blockWith('client', node, `${name}: give the option tls of the server or the channel`, securityPage);
+    unusedCredentials(file, reference);
   else if (
     /^(Server\w+Call|ServerWritableStream|ServerReadableStream|ServerDuplexStream|sendUnaryData|handle\w+Call|Untyped\w+)$/.test(
       name,
@@ -140,6 +140,20 @@ function convert(file: FileChange, reference: Reference): void {
       `${name === '' ? reference.imported.local : name} of grpc-js has no counterpart by the same name`,
       grpcClientPage,
     );
+}
+
+/** Blocks the file because no converted client or server takes these credentials. */
+function unusedCredentials(file: FileChange, { node, name }: Reference): void {
+  const access = node.getParent();
+  if (Node.isPropertyAccessExpression(access) && access.getName() === 'createInsecure')
+    file.blockWith(
+      'client',
+      node,
+      `${name}.createInsecure(): the client or server that takes it is not recognized as one`,
+      grpcClientPage,
+    );
+  else
+    file.blockWith('client', node, `${name}: give the option tls of the server or the channel`, securityPage);
 }
 
 /** Returns the node to report: the import for a named import, each use for a member of `grpc`. */

@@ -21,7 +21,11 @@ export const companions: readonly (readonly [name: RegExp, text: string, page: s
     'is built in here, or an entry point of this package',
     nicePage,
   ],
-  [/^@grpc\/proto-loader$/, 'loads .proto files at run time: rdma-rpc gen generates code', generatorPage],
+  [
+    /^@grpc\/proto-loader$/,
+    'loads .proto files at run time: import the code that rdma-rpc gen wrote instead',
+    generatorPage,
+  ],
   [
     /^(grpc-health-check|@grpc\/reflection)$/,
     'is rdma-rpc/health or rdma-rpc/reflection here',

@@ -3,6 +3,7 @@
  */
 import type { SourceFile } from 'ts-morph';
 import { migrateConnect } from './connect.ts';
+import type { Edit } from './edits.ts';
 import { FileChange, type Group } from './file-change.ts';
 import type { Generated } from './generated.ts';
 import { GeneratedNames } from './generated-imports.ts';
@@ -11,6 +12,7 @@ import { generatorPage, type Left } from './left.ts';
 import { companions, isConnect, isGrpc, isLibrary, isNice } from './libraries.ts';
 import { migrateNice } from './nice-grpc.ts';
 import { migrateProtobufEs } from './protobuf-es.ts';
+import { migrateTsProto } from './ts-proto.ts';
 
 /**
  * All groups. If one of them cannot be converted, no group is converted. Status codes are in no group,
@@ -27,9 +29,10 @@ export interface MigratedFile {
 /** Returns the migrated file, or undefined when it imports none of the libraries and no generated code. */
 export function migrateFile(source: SourceFile, generated: Generated): MigratedFile | undefined {
   let blocked: ReadonlySet<Group> = new Set();
+  let first: readonly Edit[] = [];
   const left: Left[] = [];
   for (;;) {
-    const change = new FileChange(source, blocked);
+    const change = new FileChange(source, blocked, first);
     const names = new GeneratedNames(change, generated);
     const { references, imports } = change;
     const requires = requiredModules(source).filter((module) => isLibrary({ module }));
@@ -41,15 +44,30 @@ export function migrateFile(source: SourceFile, generated: Generated): MigratedF
     if (references.some(isNice)) migrateNice(change);
     if (references.some(isConnect)) migrateConnect(change);
     migrateProtobufEs(change, names);
+    migrateTsProto(change, names);
     names.convertRest();
     for (const each of change.left)
       if (!left.some(({ line, text }) => line === each.line && text === each.text)) left.push(each);
-    if (change.newlyBlocked.size === 0 || blocked.size === groups.length) {
+    if (change.newlyBlocked.size > 0 && blocked.size < groups.length) {
+      blocked = new Set(groups);
+      first = [];
+      continue;
+    }
+    const late = newEdits(change.edits.late, first);
+    if (late.length === 0) {
       change.finishImports((each) => isLibrary(each) || names.isGenerated(each));
       return { path: source.getFilePath(), change, left: left.sort((a, b) => a.line - b.line) };
     }
-    blocked = new Set(groups);
+    first = [...first, ...late];
   }
+}
+
+/** Returns the first edit of each range that `known` has no edit of. */
+function newEdits(edits: readonly Edit[], known: readonly Edit[]): Edit[] {
+  const found: Edit[] = [];
+  const isSame = (a: Edit, b: Edit): boolean => a.start === b.start && a.end === b.end;
+  for (const edit of edits) if (![...known, ...found].some((each) => isSame(each, edit))) found.push(edit);
+  return found;
 }
 
 function companionsOf(change: FileChange): void {

@@ -19,11 +19,14 @@ export function addMigrateCommand(program: Command): void {
   program
     .command('migrate')
     .description(
-      'convert code for @grpc/grpc-js, nice-grpc and connect-es; what cannot be converted rightly is printed',
+      'convert code for @grpc/grpc-js, nice-grpc and connect-es; list the places that a person must change',
     )
-    .argument('[paths...]', 'TypeScript and JavaScript files, and folders of them; default: this folder')
-    .requiredOption('--gen <dir>', 'directory with the output of gen for the same .proto files')
-    .option('--dry-run', 'print a diff and change nothing')
+    .argument(
+      '[paths...]',
+      'TypeScript and JavaScript files, and folders that contain them; default: the current folder',
+    )
+    .requiredOption('--gen <dir>', 'folder with the code that rdma-rpc gen made from the same .proto files')
+    .option('--dry-run', 'print the changes as a diff instead of writing them')
     .action(async (paths: string[], flags: MigrateFlags) => {
       process.exitCode = await migrate(paths.length === 0 ? ['.'] : paths, flags);
     });

@@ -88,12 +88,17 @@ export function withPerfFlags(command: Command): Command {
     )
     .option(
       '-Q, --cq-mod <n>',
-      'requests for each completion',
+      'number of requests that share one completion',
       whole({ min: 1, max: limits.signalEvery.max }, 'requests'),
     )
-    .option('-l, --post-list <n>', 'requests for each doorbell', whole(limits.postList, 'requests'), 1)
+    .option(
+      '-l, --post-list <n>',
+      'number of requests that are posted at once, with one doorbell',
+      whole(limits.postList, 'requests'),
+      1,
+    )
     .option('-b, --bidirectional', 'both sides send at the same time')
-    .option('-e, --events', 'sleep while nothing arrives, instead of polling')
+    .option('-e, --events', 'wait for completion events instead of polling')
     .option('--validate', 'check the bytes of each message')
     .addOption(
       new Option('-c, --connection <type>', 'type of the queue pairs')
@@ -111,11 +116,15 @@ export function withPerfFlags(command: Command): Command {
     .addOption(
       new Option(
         '--fabric <name>',
-        'fabric to measure; bare: the device without our fabric. Default: chosen automatically',
+        'fabric to measure; bare is the device through libibverbs alone; default: chosen automatically',
       ).choices([...fabricNames]),
     )
     .option('-d, --device <name>', 'RDMA device of this side')
-    .option('-x, --gid-index <n>', 'GID index of its port', whole({ min: 0, max: 65_535 }, 'an index'))
+    .option(
+      '-x, --gid-index <n>',
+      'GID index of the port of that device',
+      whole({ min: 0, max: 65_535 }, 'an index'),
+    )
     .option(
       '-p, --port <n>',
       'port of the control connection',
@@ -136,7 +145,7 @@ export function withPerfFlags(command: Command): Command {
       whole({ min: 1, max: 600_000 }, 'milliseconds'),
       10_000,
     )
-    .option('--json', 'JSON for programs, of docs/schemas');
+    .option('--json', 'print JSON for programs; docs/schemas describes it');
 }
 
 function sizesOf(test: TestName, { all, size }: PerfFlags): number[] {

@@ -17,8 +17,11 @@ export function addPerfCommand(program: Command): void {
       .description(
         'measure a fabric or a device without RPC, as perftest does: one side listens, the other connects',
       )
-      .argument('[test]', `${testNames.join(', ')}; without: listen for any`)
-      .argument('[address]', 'host or host:port of the listening side; default: listen'),
+      .argument(
+        '[test]',
+        `${testNames.join(', ')}; left out: listen, and run the test that the other side asks for`,
+      )
+      .argument('[address]', 'host or host:port of the listening side; left out: this side listens'),
   ).action(
     async (test: string | undefined, address: string | undefined, flags: PerfFlags, command: Command) => {
       try {

@@ -29,7 +29,12 @@ export function withPingFlags(command: Command): Command {
       'open this number of connections instead of making round trips',
       whole(1, 1e6),
     )
-    .option('--concurrency <n>', 'with --connections: the number that is open at a time', whole(1, 1000), 16)
-    .addOption(new Option('--fabric <name>', 'try this fabric alone').choices([...fabricNames]))
+    .option(
+      '--concurrency <n>',
+      'with --connections: how many of them are open at the same time',
+      whole(1, 1000),
+      16,
+    )
+    .addOption(new Option('--fabric <name>', 'use only this fabric').choices([...fabricNames]))
     .option('--device <name>', 'RDMA device of this side; default: chosen by its address');
 }

@@ -26,20 +26,17 @@ export function addCallCommand(program: Command): void {
     program
       .command('call')
       .description(
-        'call a method with JSON, and print the response as JSON; finds the method by reflection or in files',
+        'call a method with JSON, and print the response as JSON; asks the server for the method (reflection) or reads files',
       )
       .argument('<address>', 'host:port or unix:/path')
       .argument('<method>', 'such as greeter.v1.Greeter/SayHello')
       .argument(
         '[request]',
-        'JSON; several values for a stream of requests; - reads them from stdin, each sent as it comes (default: {})',
+        'request as JSON, or several requests for a stream; - reads stdin and sends each request as it arrives (default: {})',
       )
-      .option('-d, --data <json>', 'the request as a flag; @ is stdin')
+      .option('-d, --data <json>', 'the request as a flag instead of the argument; @ reads it from stdin')
       .option('-m, --metadata <key=value>', 'metadata to send; may be repeated', metadataPair, [])
-      .option(
-        '-v, --verbose',
-        'print the session, and everything sent and received besides the messages, on stderr',
-      )
+      .option('-v, --verbose', 'also print the session and all metadata on stderr')
       .option('--allow-unknown-fields', 'ignore members of the request that are not fields')
       .option('--emit-defaults', 'also show fields of the response that have their default'),
   ).action(async (address: string, path: string, request: string | undefined, flags: CallFlags) => {

@@ -27,7 +27,7 @@ function milliseconds(text: string): number {
 export function withTimeout(command: Command): Command {
   return withTlsFlags(command)
     .option('--timeout <ms>', 'time limit for connecting and for each call', milliseconds, 5000)
-    .option('--json', 'JSON for programs, of docs/schemas');
+    .option('--json', 'print JSON for programs; docs/schemas describes it');
 }
 
 /** Prints one sentence on stderr and, with --json, also JSON on stdout. The caller sets the exit code. */

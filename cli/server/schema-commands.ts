@@ -15,8 +15,10 @@ export function addListCommand(program: Command): void {
   withSchemaFlags(
     program
       .command('list')
-      .description('list the services of a server, or the methods of a service; by reflection or from files')
-      .argument('[address]', 'host:port or unix:/path; left out with --proto and --protoset')
+      .description(
+        'list the services of a server, or the methods of a service; asks the server (reflection) or reads files',
+      )
+      .argument('[address]', 'host:port or unix:/path; may be left out with --proto or --protoset')
       .argument('[service]', 'full name of a service'),
   ).action((address: string | undefined, service: string | undefined, flags: DeclarationFlags) =>
     withSchema(given(address, service), flags, (schema, [name]) => list(schema, name, flags)),
@@ -28,14 +30,14 @@ export function addDescribeCommand(program: Command): void {
     program
       .command('describe')
       .description(
-        'print the declaration of a service, method, message or enum as .proto text; by reflection, or by files',
+        'print the declaration of a service, method, message or enum as .proto text; asks the server (reflection) or reads files',
       )
-      .argument('[address]', 'host:port or unix:/path; left out with --proto and --protoset')
+      .argument('[address]', 'host:port or unix:/path; may be left out with --proto or --protoset')
       .argument(
         '[name]',
-        'full name, such as greeter.v1.Greeter or greeter.v1.Greeter/SayHello; none: all services',
+        'full name, such as greeter.v1.Greeter or greeter.v1.Greeter/SayHello; left out: all services',
       )
-      .option('--with-types', 'also print the messages and enums of the same file that it uses'),
+      .option('--with-types', 'also print the messages and enums that it uses, if they are in the same file'),
   ).action((address: string | undefined, name: string | undefined, flags: DescribeFlags) =>
     withSchema(given(address, name), flags, async (schema, [symbol]) => {
       const names = symbol === undefined ? await schema.services() : [symbol];

@@ -22,7 +22,7 @@ export function withSchemaFlags(command: Command): Command {
       )
       .option(
         '-I, --include <dir>',
-        'where imports of --proto files are looked up; may be repeated',
+        'folder in which imports of --proto files are looked up; may be repeated',
         collect,
         [],
       )

@@ -27,22 +27,39 @@ export interface TlsFlags {
 
 const names = ['ca', 'cert', 'key', 'pskFile', 'servername', 'identity'] as const;
 
-export function withTlsFlags(command: Command): Command {
+/**
+ * Adds the flags. In their descriptions `own` and `peer` name this side and the other side, and `dialing`
+ * begins the description of a flag that only the side that connects has.
+ */
+export function withTlsFlags(
+  command: Command,
+  { own, peer, dialing } = {
+    own: 'this client, for servers that require one',
+    peer: 'the server',
+    dialing: '',
+  },
+): Command {
   return command
     .option(
       '--tls',
-      'use TLS with the authorities that Node trusts; --ca, --cert, --psk-file, --servername and --identity imply it',
+      `${dialing}use TLS with the authorities that Node trusts; --ca, --cert, --psk-file, --servername and --identity imply it`,
     )
-    .option('--ca <file>', "PEM: the authorities that the server's certificate may be signed by")
-    .option('--cert <file>', 'PEM: the certificate of this client, for servers that ask for one; needs --key')
-    .option('--key <file>', 'PEM: the private key of --cert')
-    .option('--passphrase-file <file>', 'file whose first line is the passphrase of that key')
-    .option('--psk-file <file>', 'use a shared secret instead of certificates: a file with a line NAME:HEX')
-    .option('--servername <name>', "the name in the server's certificate; default: the host of the address")
-    .option('--identity <id>', 'identity that the server must have instead, such as a SPIFFE id')
+    .option('--ca <file>', `PEM file: the authorities that may have signed the certificate of ${peer}`)
+    .option('--cert <file>', `PEM file: the certificate of ${own}; needs --key`)
+    .option('--key <file>', 'PEM file: the private key of --cert')
+    .option('--passphrase-file <file>', 'file whose first line is the passphrase of the key in --key')
+    .option('--psk-file <file>', 'use a shared secret instead of certificates; the file has a line NAME:HEX')
+    .option(
+      '--servername <name>',
+      `${dialing}name that the server's certificate must have; default: the host of the address`,
+    )
+    .option(
+      '--identity <id>',
+      `${dialing}identity that the server must have instead of a name, such as a SPIFFE id`,
+    )
     .option(
       '--credential <key=value>',
-      "metadata for the server's `authenticate`, by TLS and unix sockets only; may be repeated",
+      `${dialing}value for the server's \`authenticate\`, sent only over TLS and unix sockets; may be repeated`,
       metadataPair,
       [],
     )
@@ -110,8 +127,8 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
 const inFlags: readonly (readonly [string, string])[] = [
   ['(option connectTimeoutMs of the channel)', '(--timeout)'],
   [
-    'this server takes TLS on host:port addresses only: give the channel the option tls',
-    'this server takes TLS on host:port addresses only: give --ca, or --tls',
+    'this server requires TLS on host:port addresses: give the channel the option tls',
+    'this server requires TLS on host:port addresses: give --ca, --psk-file or --tls',
   ],
   [
     'this server accepts only clients with a certificate that it trusts (option tls of the channel)',

@@ -42,7 +42,7 @@ export function addTopCommand(program: Command): void {
     .argument('[target]', 'PID, or an address served on this machine; default: the only process')
     .option('-i, --interval <seconds>', 'interval between readings', seconds, 1)
     .option('--once', 'print one table and exit; this is the default without a terminal')
-    .option('--json', 'JSON for programs, of docs/schemas: a line for each reading')
+    .option('--json', 'print a line of JSON for each reading, for programs; docs/schemas describes it')
     .action(async (target: string | undefined, flags: TopFlags) => {
       try {
         await top(pidOf(target), flags);

@@ -54,10 +54,10 @@ export function addTraceCommand(program: Command): void {
     .option('--session <number>', 'only events of this session', whole)
     .option('--call <slot.generation>', 'only events of this call', callName)
     .option('--kind <kind,…>', `only events of these kinds; may be repeated: ${kinds.join(', ')}`, kindsOf)
-    .option('--last <count>', 'only this number of the last events', whole)
+    .option('--last <count>', 'show only the last <count> events', whole)
     .option('--chrome <file>', 'write the events for ui.perfetto.dev and chrome://tracing, and print nothing')
     .option('--save <file>', 'write all events as a trace file, and print nothing')
-    .option('--json', 'JSON for programs, of docs/schemas')
+    .option('--json', 'print JSON for programs; docs/schemas describes it')
     .action((target: string | undefined, flags: TraceFlags) => {
       return run(target, flags).catch((error: unknown) => {
         sayError(error, flags);

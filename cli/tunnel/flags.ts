@@ -30,17 +30,25 @@ const collect = (value: string, before: readonly string[]): string[] => [...befo
 export function withTunnelFlags(command: Command): Command {
   return withTlsFlags(
     command
-      .option('--listen <address>', 'take connections of programs here: host:port or unix:/path')
-      .option('--serve <address>', 'take connections of the other end here: host:port or unix:/path')
-      .requiredOption(
-        '--to <address>',
-        'with --listen the other end, with --serve the program behind this end',
+      .option(
+        '--listen <address>',
+        'beside the clients: accept their connections at this host:port or unix:/path',
       )
       .option(
-        '--allow <identity>',
-        'with --serve: identity that the other end must have, such as a SPIFFE id; may be repeated',
-        collect,
-        [],
+        '--serve <address>',
+        'beside the server program: accept listening ends at this host:port or unix:/path',
+      )
+      .requiredOption(
+        '--to <address>',
+        'with --listen: address of the serving end; with --serve: address of the server program',
+      )
+      .addOption(
+        new Option(
+          '--allow <identity>',
+          'with --serve: identity of a listening end that is accepted, such as a SPIFFE id; may be repeated',
+        )
+          .argParser(collect)
+          .default([], 'every listening end'),
       )
       .addOption(
         new Option('--fabric <name>', 'fabric to use; may be repeated, in order of preference')
@@ -50,10 +58,16 @@ export function withTunnelFlags(command: Command): Command {
               throw new InvalidArgumentError(`Allowed choices are ${fabricNames.join(', ')}.`);
             return collect(value, before);
           })
-          .default([]),
+          .default([], 'chosen automatically'),
       )
-      .option('--metrics <host:port>', 'serve counts for Prometheus at /metrics')
-      .option('--grace <ms>', 'how long SIGTERM lets open connections go on', milliseconds, 30_000),
+      .option('--metrics <host:port>', 'serve counters for Prometheus at http://HOST:PORT/metrics')
+      .option(
+        '--grace <ms>',
+        'after SIGTERM or SIGINT: how long open connections may continue before they are reset',
+        milliseconds,
+        30_000,
+      ),
+    { own: 'this end', peer: 'the other end', dialing: 'with --listen: ' },
   );
 }
 

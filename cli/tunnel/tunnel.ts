@@ -16,7 +16,9 @@ export function addTunnelCommand(program: Command): void {
   withTunnelFlags(
     program
       .command('tunnel')
-      .description('carry TCP or unix-socket connections of any program over one session'),
+      .description(
+        'carry TCP or unix-socket connections of any program over one session: start one end with --serve beside the server program, and one with --listen beside its clients',
+      ),
   ).action(run);
 }
 

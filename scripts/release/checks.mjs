@@ -164,6 +164,20 @@ export const packageChecks = {
  */
 export const binaryChecks = { 'binaries load where they say': binaries };
 
+/** The pages that tell readers how to get the package, before and after the first release. */
+const INSTALL_PAGES = [
+  'README.md',
+  'docs/start/install.md',
+  'docs/start/quick-start.md',
+  'docs/deploy/docker.md',
+];
+
+/** Returns the pages, given as path → text, that tell readers to install a package file. */
+export const unpublishedIn = (pages) =>
+  Object.entries(pages)
+    .filter(([, text]) => /not in the npm registry|rdma-rpc-\d+\.\d+\.\d+\.tgz/.test(text))
+    .map(([page]) => `${page} says how to install a package file, not how to install from the registry`);
+
 /** The checks of the repository. `version` is that of package.json. */
 export const repositoryChecks = {
   'package-lock.json has the version': (version) => {
@@ -175,6 +189,14 @@ export const repositoryChecks = {
     const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8');
     return changelog.includes(`\n## [${version}]`) ? [] : [`there is no heading "## [${version}]"`];
   },
+  'documents say how to install from the registry': () =>
+    unpublishedIn(
+      Object.fromEntries(INSTALL_PAGES.map((page) => [page, readFileSync(join(root, page), 'utf8')])),
+    ),
+  'RDMA_RPC_REPOSITORY names the repository': () =>
+    /^https:\/\/.+[^/]$/.test(process.env.RDMA_RPC_REPOSITORY ?? '')
+      ? []
+      : ['without its URL (https://HOST/OWNER/NAME) the links of the README lead nowhere on the npm page'],
   'everything is committed': () => {
     const changes = git('status', '--porcelain');
     return changes === '' ? [] : changes.split('\n');

@@ -215,6 +215,7 @@ function platform(into, arch, repository) {
     name,
     description: `The native code of rdma-rpc for Linux on ${arch}`,
     ...common(from, repository),
+    type: 'commonjs',
     os: ['linux'],
     cpu: [arch],
     libc: ['glibc'],

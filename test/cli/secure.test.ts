@@ -110,7 +110,7 @@ test.each<[string, () => string[], Partial<Outcome>]>([
     () => [],
     {
       code: 1,
-      errors: expect.stringMatching(/takes TLS on host:port addresses only: give --ca, or --tls\n$/),
+      errors: expect.stringMatching(/requires TLS on host:port addresses: give --ca, --psk-file or --tls\n$/),
     },
   ],
   [

@@ -37,4 +37,14 @@ test.each([
       !documents.includes(name!) && (letter === undefined || !documents.includes(`\`${letter}`)),
   );
   expect(unknown.map(([line]) => line.trim())).toEqual([]);
+  // A reader of one command's help does not know the help of another one.
+  expect(out).not.toMatch(/\b(as for|the same from|of docs\/schemas)\b/);
+});
+
+test('the help of tunnel says which end each flag belongs to, and whom it accepts by default', async () => {
+  const { out } = await run('tunnel', '--help');
+  const text = out.replace(/\s+/g, ' ');
+  expect(text).toContain('--grace <ms> after SIGTERM or SIGINT: how long open connections may continue');
+  expect(text).toContain('may be repeated (default: every listening end)');
+  expect(text).toContain('--servername <name> with --listen: name that');
 });

@@ -105,12 +105,13 @@ test.each([
 });
 
 test('build-addon without a compiler names the packages and ends with 1', () => {
-  const { status, stderr } = spawnSync(process.execPath, ['dist/cli/main.js', 'build-addon'], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/cli/main.js', 'build-addon'], {
     cwd: root,
     env: { PATH: '/nothing' },
     encoding: 'utf8',
   });
   expect(status).toBe(1);
+  expect(stdout).toBe('');
   expect(stderr).toContain(
     'missing: g++, cmake, make. On Debian and Ubuntu: sudo apt-get install g++ cmake make',
   );

@@ -41,12 +41,12 @@ const table: readonly [client: Kind, server: Kind, says: RegExp][] = [
   [
     'nothing',
     'psk',
-    /this server takes TLS on host:port addresses only, with a pre-shared key: give the channel such a key \(option tls: psk of the channel\)/,
+    /this server requires TLS on host:port addresses, with a pre-shared key: give the channel such a key \(option tls: psk of the channel\)/,
   ],
   [
     'nothing',
     'certificate',
-    /this server takes TLS on host:port addresses only: give the channel the option tls/,
+    /this server requires TLS on host:port addresses: give the channel the option tls/,
   ],
 ];
 

@@ -146,7 +146,7 @@ describe('a refused connection is reported once, with the reason of the log', ()
       (port) => void connect(port, '127.0.0.1').on('error', () => undefined),
       /within/,
     ],
-    ['garbage', (port) => void connect(port, '127.0.0.1').end('GET / HTTP/1.1\r\n\r\n'), /takes TLS/],
+    ['garbage', (port) => void connect(port, '127.0.0.1').end('GET / HTTP/1.1\r\n\r\n'), /requires TLS/],
     [
       'a name that is none',
       (port) => {

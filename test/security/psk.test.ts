@@ -99,7 +99,7 @@ describe('a client is refused, before a queue pair is created, that', () => {
       /refused the TLS handshake/,
       UNAVAILABLE,
     ],
-    ['speaks no TLS', undefined, /takes TLS on host:port addresses only/, UNAUTHENTICATED],
+    ['speaks no TLS', undefined, /requires TLS on host:port addresses/, UNAUTHENTICATED],
   ])('%s', async (_, tls, says, code) => {
     const { server, lines, told, address } = await serve();
     const { queuePairs } = stats();

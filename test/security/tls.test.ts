@@ -86,7 +86,7 @@ describe('a client is refused, before a queue pair is created, that', () => {
       /accepts only clients with a certificate that it trusts/,
       /CERT_HAS_EXPIRED/,
     ],
-    ['speaks no TLS', undefined, /takes TLS on host:port addresses only/, /takes TLS/],
+    ['speaks no TLS', undefined, /requires TLS on host:port addresses/, /requires TLS/],
   ])('%s', async (_, tls, told, logged) => {
     const { server, lines, address } = await serve({ tls: mutual });
     const { queuePairs } = stats();

@@ -6,11 +6,11 @@
 
 /** The server's text for a client without TLS, when the server has a certificate. */
 export const plainRefused =
-  'this server takes TLS on host:port addresses only: give the channel the option tls';
+  'this server requires TLS on host:port addresses: give the channel the option tls';
 
 /** The same, when the server has pre-shared keys. */
 export const plainRefusedByPsk =
-  'this server takes TLS on host:port addresses only, with a pre-shared key: give the channel such a key (option tls: psk of the channel)';
+  'this server requires TLS on host:port addresses, with a pre-shared key: give the channel such a key (option tls: psk of the channel)';
 
 /** The client's text for a server without TLS, when the client expects a certificate. */
 export const noTls =

@@ -23,6 +23,7 @@ const proto = `syntax = "proto3";
 package greeter.v1;
 message HelloRequest { string name = 1; }
 message HelloReply { string text = 1; }
+enum Mood { MOOD_UNSPECIFIED = 0; MOOD_GOOD = 1; }
 service Greeter {
   rpc SayHello(HelloRequest) returns (HelloReply);
   rpc Watch(HelloRequest) returns (stream HelloReply);

@@ -283,6 +283,30 @@ stream.on('data', console.log);
     ],
   },
   {
+    what: 'a client whose class comes from proto-loader',
+    before: `import { credentials } from '@grpc/grpc-js';
+import { shop } from './loaded';
+const client = new shop.Orders('127.0.0.1:5000', credentials.createInsecure());
+`,
+    left: [
+      [3, /^credentials\.createInsecure\(\): the client or server that takes it is not recognized as one/],
+    ],
+  },
+  {
+    what: 'a callback that does not check its error first',
+    before: `import { credentials } from '@grpc/grpc-js';
+import { GreeterClient } from './old/greeter';
+const client = new GreeterClient('127.0.0.1:5000', credentials.createInsecure());
+client.sayHello({ name: 'Ada' }, (error, reply) => {
+  if (error && error.code === 5) return;
+  console.log(reply.text);
+});
+`,
+    left: [
+      [4, /only callbacks that begin with if \(error\), and the options metadata and deadline are converted/],
+    ],
+  },
+  {
     what: 'CommonJS',
     before: `const grpc = require('@grpc/grpc-js');
 exports.gone = grpc.status.NOT_FOUND;

@@ -10,6 +10,7 @@ import { root } from '../../house/tree.ts';
 import { run } from '../command.ts';
 import { MigrateBed } from './bed.ts';
 import { connectCases } from './connect-cases.ts';
+import { generatedCases } from './generated-cases.ts';
 import { grpcCases } from './grpc-js-cases.ts';
 import { niceCases } from './nice-grpc-cases.ts';
 
@@ -22,6 +23,7 @@ const cases = [
   ...niceCases.map((each) => ({ library: 'nice-grpc', ...each })),
   ...connectCases.map((each) => ({ library: 'connect-es', ...each })),
   ...grpcCases.map((each) => ({ library: 'grpc-js', ...each })),
+  ...generatedCases.map((each) => ({ library: 'generated code', ...each })),
 ].map((each, index) => ({ ...each, file: `case-${index}.ts` }));
 
 describe.each(cases)('$library: $what', ({ file, before, after = before, left = [] }) => {

@@ -315,7 +315,7 @@ describe('the main thread', () => {
       const plain = await caught(reach(group).client.echo({}));
       expect([plain.code, plain.message]).toEqual([
         Status.UNAUTHENTICATED,
-        expect.stringMatching(/takes TLS on host:port addresses only/),
+        expect.stringMatching(/requires TLS on host:port addresses/),
       ]);
     },
   );
@@ -341,9 +341,9 @@ describe('the main thread', () => {
       for (const channel of channels) await channel.close();
       const says = (why: string) =>
         expect.stringMatching(new RegExp(`^handshake with 127\\.0\\.0\\.1:\\d+ failed: ${why}`));
-      await until(() => lines.some((line) => line.includes('takes TLS')));
+      await until(() => lines.some((line) => line.includes('requires TLS')));
       expect(lines).toContainEqual(says('TLS: .+: it has another key than "fleet"$'));
-      expect(lines).toContainEqual(says('this server takes TLS on host:port addresses only'));
+      expect(lines).toContainEqual(says('this server requires TLS on host:port addresses'));
     },
   );
 });
