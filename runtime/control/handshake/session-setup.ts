@@ -69,6 +69,8 @@ export interface LocalSide {
    * fabric that both sides offered did not connect.
    */
   readonly log: (line: () => string, skipped: boolean) => void;
+  /** Client only: time limit in ms of this attempt, when it is shorter than that of the channel. */
+  readonly attemptMs?: number;
   /** Client only: called when a step of opening the connection has ended. */
   readonly onStep?: OnStep;
 }
