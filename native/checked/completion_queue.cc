@@ -74,14 +74,23 @@ std::size_t CompletionQueue::poll(std::span<double> out) {
   return count;
 }
 
-bool CompletionQueue::drive() {
-  if (kept_.size() > kKeptMax - kBatch) return false;
+std::size_t CompletionQueue::keep_batch() {
   const std::size_t got = queue_->poll(batch_);
   for (std::size_t i = 0; i < got; ++i) {
     Row row{static_cast<std::uint32_t>(batch_[i].wr_id >> 32), {}};
     if (translate(batch_[i], row.words.data())) kept_.push_back(row);
   }
+  return got;
+}
+
+bool CompletionQueue::drive() {
+  if (kept_.size() > kKeptMax - kBatch) return false;
+  keep_batch();
   return true;
+}
+
+void CompletionQueue::keep_arrived() {
+  while (keep_batch() == kBatch) continue;
 }
 
 }  // namespace rdma_rpc::checked

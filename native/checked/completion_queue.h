@@ -41,6 +41,10 @@ class CompletionQueue {
   /// Makes progress with connection attempts of its queue pairs. Completions that arrive during this work are
   /// kept for the next poll(), up to a limit. Returns false, without any progress, when the limit is reached.
   bool drive();
+  /// Keeps all completions that have arrived for the next poll(). Called before a queue pair with shared
+  /// receives ends. Its device then drops the completions of the queue pair, and the receives that they have
+  /// used would be lost.
+  void keep_arrived();
 
  private:
   struct Row {
@@ -51,6 +55,7 @@ class CompletionQueue {
   static constexpr std::size_t kKeptMax = 1024;
 
   bool translate(const fabric::Wc& wc, double* out);
+  std::size_t keep_batch();
   Source* requests_of(std::uint32_t source);
   std::size_t take_kept(std::span<double> out);
 

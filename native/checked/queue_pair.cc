@@ -27,6 +27,7 @@ QueuePair::QueuePair(std::shared_ptr<CompletionQueue> cq, const Resources& resou
       queue_pair_(std::move(queue_pair)) {}
 
 QueuePair::~QueuePair() {
+  if (shared_ != nullptr) cq_->keep_arrived();
   queue_pair_.reset();  // the requests of the queue pair use objects that the members before it keep alive
   cq_->remove_source(send_source_);
   cq_->remove_source(recv_source_);
@@ -84,6 +85,7 @@ Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count, st
 }
 
 Refusal QueuePair::move_to(QpState state) {
+  if (shared_ != nullptr && state == QpState::reset) cq_->keep_arrived();
   if (std::string why = queue_pair_->move_to(state); !why.empty())
     return refuse(Cause::refused, std::move(why));
   if (state != QpState::reset) return {};

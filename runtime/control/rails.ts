@@ -11,8 +11,9 @@ import { loadNative, type VerbsOptions, type VerbsReport } from '../native/nativ
 import { bytesOf, gidOf, inNetwork } from './gids.ts';
 import type { LocalSide } from './handshake/session-setup.ts';
 import { isNamed } from './verbs-devices.ts';
+import { verbsConnectTimeoutMs } from './verbs-limits.ts';
 
-/** Number of devices that a client tries with one server. Each try may take `connectTimeoutMs` of verbs. */
+/** Number of devices that a client tries with one server. */
 const triesMax = 4;
 /** Number of GIDs that a server names. */
 const namedMax = 8;
@@ -116,6 +117,34 @@ export function sidesTowards(
         ? side
         : { ...side, verbs: { ...side.verbs, device: rail.device }, address: rail.address },
     );
+}
+
+/** The part of an attempt that RDMA devices may take. The other fabrics have the rest. */
+const devicesPart = 0.8;
+
+/**
+ * Returns the time limit in ms for one of `devices` devices, or undefined where the limit of the device itself
+ * is enough. All devices together may take as long as one, and leave time of the attempt for the next fabric.
+ */
+export function shareMs(
+  { verbs, attemptMs = Number.POSITIVE_INFINITY }: LocalSide,
+  fabric: FabricName,
+  devices: number,
+): number | undefined {
+  if (!fabricRow(fabric).hasDevice) return undefined;
+  const ownMs = verbs.connectTimeoutMs ?? verbsConnectTimeoutMs.default;
+  const limitMs = Math.min(ownMs, attemptMs * devicesPart) / devices;
+  return limitMs < ownMs ? limitMs : undefined;
+}
+
+/** Resolves as `connecting` does, or with a reason when it has not settled in time. */
+export function within(limitMs: number, connecting: Promise<string>): Promise<string> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    const text = `no connection within ${Math.ceil(limitMs)} ms, the time of this device`;
+    timer = setTimeout(resolve, limitMs, text);
+  });
+  return Promise.race([connecting, late]).finally(() => clearTimeout(timer));
 }
 
 /** Returns the GID in the address of a queue pair, as a list for `sidesTowards`. */

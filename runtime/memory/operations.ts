@@ -4,10 +4,11 @@
  * posts them, on the JS thread of the link.
  */
 import { Status } from '../core/errors/status.ts';
+import { textOf } from '../core/foreign.ts';
 import type { SendBatch } from '../verbs/batches.ts';
 import { refusal, takenBack } from './failures.ts';
 import { chunkBytes, stagingSlots } from './limits.ts';
-import type { Local } from './local.ts';
+import type { Local, Place } from './local.ts';
 import type { MemoryQueue, Operation, Order, Posted } from './queue.ts';
 import { Kind } from './wire.ts';
 
@@ -113,7 +114,14 @@ export class Transfer extends Base<void> {
       return this.#count('message', 0, () => undefined);
     }
     const inPlace = kind === 'write' || this.#local.readsInPlace ? this.#local.find(bytes) : undefined;
-    const staged = inPlace === undefined ? this.#local.take() : undefined;
+    let staged: Place | undefined;
+    try {
+      if (inPlace === undefined) staged = this.#local.take();
+    } catch (error) {
+      // Nobody else would handle this error, because requests are added in a microtask.
+      this.fail(refusal(Status.RESOURCE_EXHAUSTED, `${kind}: remote memory: ${textOf(error)}`, error));
+      return undefined;
+    }
     const place = inPlace ?? staged;
     if (place === undefined) return undefined;
     const begin = this.#posted;

@@ -4,8 +4,8 @@
  * requests have completed. A link owns this object and uses it on its JS thread.
  */
 import { Status } from '../core/errors/status.ts';
+import { keepingAlive } from '../core/keep-alive.ts';
 import { lost, refusal, takenBack } from './failures.ts';
-import { keepingAlive } from './keep-alive.ts';
 import type { Local } from './local.ts';
 import type { Remote } from './memory-type.ts';
 import { Atomic, type AtomicOptions, type Target, Transfer, type TransferOptions } from './operations.ts';

@@ -44,6 +44,8 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   /** The promise that waits for the next completion, and the interval that keeps the process alive. */
   #waiting: Waiting | undefined;
   #iterates = false;
+  /** True when native code may have kept completions since the last poll. The device does not report them. */
+  #mayHaveKept = false;
 
   constructor(native: NativeVerbsDevice, device: string, number: number) {
     super(`completion queue ${number} of ${device}`);
@@ -54,6 +56,7 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   poll(into: Completions): number {
     this.check();
     const count = this.#native.poll(this.number, rowsToFill(into));
+    if (count < into.capacity) this.#mayHaveKept = false;
     setFilled(into, count);
     return count;
   }
@@ -63,8 +66,17 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
   }
   /** Waits as ready() does. It keeps the process alive only with `keepsAlive`. */
   wait(solicitedOnly: boolean, keepsAlive: boolean): Promise<void> {
+    if (!this.closed && this.#mayHaveKept) return new Promise((resolve) => setImmediate(resolve));
+    return this.sleep(solicitedOnly, keepsAlive);
+  }
+  /**
+   * Waits for the device. Kept completions do not end this wait, because an attempt to connect does not wait
+   * for them.
+   */
+  sleep(solicitedOnly: boolean, keepsAlive: boolean): Promise<void> {
     if (this.closed) return Promise.reject(new VerbsError('closed', `${this.name} is closed`));
     if (this.#waiting !== undefined) {
+      if (keepsAlive) this.#waiting.alive.ref();
       if (this.#waiting.solicitedOnly && !solicitedOnly) this.#arm(this.#waiting.end, false);
       return this.#waiting.promise;
     }
@@ -72,12 +84,14 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
     const alive = setInterval(() => undefined, longestMs);
     if (!keepsAlive) alive.unref();
     const end = (error?: Error): void => {
+      // A queue that was armed twice may call this twice, and another caller may wait by then.
+      if (this.#waiting?.end !== end) return;
       this.#waiting = undefined;
       stopInterval(alive);
       if (error === undefined) resolve();
       else reject(error);
     };
-    this.#waiting = { promise, end, solicitedOnly };
+    this.#waiting = { promise, end, solicitedOnly, alive };
     this.#arm(end, solicitedOnly);
     return promise;
   }
@@ -117,7 +131,12 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
    * Lets connection attempts of the queue's queue pairs proceed. Returns false when they cannot proceed now.
    */
   drive(): boolean {
+    this.noteKept();
     return this.#native.drive(this.number);
+  }
+  /** Must be called when native code may have kept completions for the next poll. */
+  noteKept(): void {
+    this.#mayHaveKept = true;
   }
 
   protected override release(): void {
@@ -130,6 +149,7 @@ interface Waiting {
   readonly promise: Promise<void>;
   readonly end: (error?: Error) => void;
   readonly solicitedOnly: boolean;
+  readonly alive: NodeJS.Timeout;
 }
 
 function withResolvers(): { promise: Promise<void>; resolve: () => void; reject: (error: Error) => void } {

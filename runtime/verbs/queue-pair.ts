@@ -1,6 +1,7 @@
 /**
  * Queue pairs: connects them, posts requests, and reports their state.
  */
+import { keepingAlive } from '../core/keep-alive.ts';
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
 import { type RecvBatch, recvRows, recvStamp, type SendBatch, sendRows, sendStamp } from './batches.ts';
 import type { OpenCompletionQueue } from './completion-queue.ts';
@@ -111,6 +112,8 @@ export class OpenQueuePair extends Resource implements QueuePair {
   readonly #number: number;
   readonly #cq: OpenCompletionQueue;
   readonly #role: 'connect' | 'accept' | 'steps';
+  /** Wakes `connect` or `accept` while they wait for the peer. */
+  #onChange: (() => void) | undefined;
 
   constructor(
     native: NativeVerbsDevice,
@@ -202,6 +205,7 @@ export class OpenQueuePair extends Resource implements QueuePair {
   toError(): void {
     this.check();
     this.#native.toError(this.#number);
+    this.#onChange?.();
   }
 
   #stateNow(): QpState {
@@ -222,6 +226,8 @@ export class OpenQueuePair extends Resource implements QueuePair {
     }
     const refusal = this.#native.modify(this.#number, number);
     if (refusal !== undefined) throw errorOf(`modify ${this.name} to ${state}`, refusal);
+    this.#cq.noteKept();
+    this.#onChange?.();
   }
   joinMulticast(group: Uint8Array): void {
     this.#multicast('joinMulticast', group, true);
@@ -257,17 +263,39 @@ export class OpenQueuePair extends Resource implements QueuePair {
     const { host, port, words } = way;
     const refusal = this.#native.connect(this.#number, address, host, port, words);
     if (refusal !== undefined) throw errorOf(`${call} of ${this.name}`, refusal);
-    while (this.#stateNow() === 'RTR') {
-      if (!this.#cq.drive()) await new Promise((resolve) => setTimeout(resolve, fullQueueMs));
-      else if (this.#stateNow() === 'RTR') await this.#cq.ready();
-    }
-    if (this.#stateNow() === 'ERR') {
+    await keepingAlive(this.#concluded());
+    const state = this.#stateNow();
+    if (state === 'ERR') {
       const why = this.error === '' ? 'the connection broke at once' : this.error;
       throw new VerbsError('refused', `${call} of ${this.name}: ${why}`);
     }
+    if (state === 'RESET' || state === 'INIT')
+      throw new VerbsError('state', `${call} of ${this.name}: it was moved to ${state} meanwhile`);
+  }
+
+  /**
+   * Resolves when the attempt to connect is over. Rejects when this queue pair or its completion queue was
+   * closed before.
+   */
+  async #concluded(): Promise<void> {
+    while (this.#stateNow() === 'RTR') {
+      this.#cq.check();
+      if (!this.#cq.drive()) await new Promise((resolve) => setTimeout(resolve, fullQueueMs));
+      else if (this.#stateNow() === 'RTR')
+        await Promise.race([this.#cq.sleep(false, false), this.#changed()]);
+    }
+  }
+
+  /** Resolves when this side closes the queue pair or moves it, of which its completion queue learns nothing. */
+  #changed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onChange = resolve;
+    });
   }
 
   protected override release(): void {
     this.#native.closeQp(this.#number);
+    this.#cq.noteKept();
+    this.#onChange?.();
   }
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <set>
 #include <string>
 #include <vector>
@@ -123,6 +124,7 @@ class SimQueuePair final : public QueuePair {
   // unreliable.cc
   WcStatus dispatch(const SendSlot& slot);
   void transmit(SimQueuePair& to, const std::shared_ptr<const SimMessage>& message);
+  bool overflows(const SimMessage& message) const;
   void take_packets();
   void take_datagram(const SimMessage& message);
   void take_part(const SimPacket& packet);
@@ -161,10 +163,10 @@ class SimQueuePair final : public QueuePair {
   // Number of receives taken from receives_, and the number of these that have not been polled yet.
   std::uint64_t received_ = 0, unpolled_ = 0;
 
-  std::vector<SimPacket> inbox_;  // packets of UC and UD, by time of arrival
-  SimAssembly assembly_;          // for UC
-  std::vector<Gid> groups_;       // for UD
-  bool tells_drained_ = false;    // in SQD: true until the event sq_drained
+  std::deque<SimPacket> inbox_;  // packets of UC and UD, by time of arrival
+  SimAssembly assembly_;         // for UC
+  std::vector<Gid> groups_;      // for UD
+  bool tells_drained_ = false;   // in SQD: true until the event sq_drained
 
   bool holding_ = false;
   std::vector<Cqe> held_;

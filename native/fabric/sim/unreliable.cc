@@ -67,6 +67,7 @@ void SimQueuePair::transmit(SimQueuePair& to, const std::shared_ptr<const SimMes
   do {
     const std::size_t bytes = std::min(mtu, message->bytes.size() - offset);
     for (std::uint32_t copies = world_.packet_copies(qp_num_); copies > 0; --copies) {
+      if (to.overflows(*message)) continue;
       SimPacket packet{world_.now() + world_.packet_delay(), message, offset, bytes};
       const auto later = std::upper_bound(
           to.inbox_.begin(), to.inbox_.end(), packet,
@@ -78,10 +79,17 @@ void SimQueuePair::transmit(SimQueuePair& to, const std::shared_ptr<const SimMes
   } while (offset < message->bytes.size());
 }
 
+/// Immediate mode: returns whether the packets before this datagram need all receives. Without this check, a
+/// batch of datagrams to many queue pairs would be stored for each of them.
+bool SimQueuePair::overflows(const SimMessage& message) const {
+  if (options_.type != QpType::ud || world_.scheduled()) return false;
+  return message.qkey != options_.qkey || inbox_.size() >= receives_.unused();
+}
+
 void SimQueuePair::take_packets() {
   while (!inbox_.empty() && inbox_.front().arrives_at <= world_.now()) {
     const SimPacket packet = std::move(inbox_.front());
-    inbox_.erase(inbox_.begin());
+    inbox_.pop_front();
     if (state_ == QpState::reset || state_ == QpState::init || state_ == QpState::err) continue;
     if (options_.type == QpType::ud) {
       take_datagram(*packet.message);

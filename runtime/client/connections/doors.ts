@@ -64,9 +64,11 @@ export class Doors {
     for (const [i, door] of doors.entries()) {
       const left = doors.length - i;
       // A door that drops all packets must leave time for the other doors.
-      const limitMs = left === 1 ? undefined : Math.max(1, Math.ceil((endMs - clockMs()) / left));
+      const attemptMs = Math.max(1, Math.ceil((endMs - clockMs()) / left));
       try {
-        const found = await this.#within(this.#openOf(door), side, signal, limitMs);
+        const open = this.#openOf(door);
+        const own = { ...side, attemptMs };
+        const found = await (left === 1 ? open(own, signal) : this.#within(open, own, signal, attemptMs));
         this.#used.set(found.connection, door);
         if (failed.length > 0)
           side.log(() => `${address}: connected by ${door}; without ${failed.join('; ')}`, false);
@@ -84,13 +86,7 @@ export class Doors {
     throw new RpcError(code, text, { processed: 'no', cause: last, trailer });
   }
 
-  async #within(
-    open: Open,
-    side: LocalSide,
-    signal: AbortSignal,
-    limitMs: number | undefined,
-  ): Promise<ReadyConnection> {
-    if (limitMs === undefined) return open(side, signal);
+  async #within(open: Open, side: LocalSide, signal: AbortSignal, limitMs: number): Promise<ReadyConnection> {
     const late = new AbortController();
     const text = `no answer within ${limitMs} ms, which is its part of connectTimeoutMs`;
     const timer = setTimeout(() => late.abort(new Error(text)), limitMs);

@@ -36,7 +36,7 @@ import {
 import { hostIdentity } from '../host.ts';
 import { Link, refused } from '../link.ts';
 import { verifiedOf } from '../peer-identity.ts';
-import { sidesTowards } from '../rails.ts';
+import { shareMs, sidesTowards, within } from '../rails.ts';
 import { checkLevel, levelOf, type Protection, protectionOfClient } from '../security-level.ts';
 import { ownAddress, peerEndpoint } from '../socket/address.ts';
 import { type Dial, dialledPath } from '../socket/dial.ts';
@@ -182,8 +182,9 @@ export class ClientHandshake {
   /** Tries a fabric with each device that may reach the server. The result is the same as that of `#try`. */
   async #tryDevices(agreed: Agreed, fabric: FabricName): Promise<Connection | string> {
     const reasons = new Set<string>();
-    for (const side of sidesTowards(this.#side, fabric, agreed.welcome.gids)) {
-      const connected = await this.#try(agreed, fabric, side);
+    const sides = sidesTowards(this.#side, fabric, agreed.welcome.gids);
+    for (const side of sides) {
+      const connected = await this.#try(agreed, fabric, side, shareMs(side, fabric, sides.length));
       if (typeof connected !== 'string') return connected;
       reasons.add(connected);
     }
@@ -195,6 +196,7 @@ export class ClientHandshake {
     { welcome, server, protection, binding }: Agreed,
     fabric: FabricName,
     side: LocalSide,
+    limitMs: number | undefined,
   ): Promise<Connection | string> {
     const { cipher, limits, features } = welcome;
     const attempt = binding?.attempt(this.#attaches, fabric);
@@ -208,7 +210,7 @@ export class ClientHandshake {
     } catch (error) {
       return textOf(error);
     }
-    const why = await this.#connect(prepared, attempt).catch((error: unknown) => {
+    const why = await this.#connect(prepared, attempt, limitMs).catch((error: unknown) => {
       discardSession(prepared, textOf(error));
       throw error;
     });
@@ -239,9 +241,13 @@ export class ClientHandshake {
 
   /**
    * Sends attach, reads attached, and connects this side's queue pair. Resolves with '' or with the reason of
-   * the failure. The caller owns the session.
+   * the failure. The caller owns the session. `limitMs` limits the time for the queue pair.
    */
-  async #connect(prepared: Prepared, attempt: BoundAttempt | undefined): Promise<string> {
+  async #connect(
+    prepared: Prepared,
+    attempt: BoundAttempt | undefined,
+    limitMs: number | undefined,
+  ): Promise<string> {
     const link = this.#link;
     const { context, target } = prepared;
     const { fabric } = context;
@@ -257,9 +263,8 @@ export class ClientHandshake {
     const words = attempt?.setupWords('client', client, answer.address);
     link.awaits = `the sideband connection was made, but none for data (${fabric})`;
     const { through } = this.#side;
-    const why = await link.whileOpen(
-      context.sessions.connect(target.session, answer.address, through, words),
-    );
+    const connecting = context.sessions.connect(target.session, answer.address, through, words);
+    const why = await link.whileOpen(limitMs === undefined ? connecting : within(limitMs, connecting));
     link.awaits = undefined;
     if (why === '') return '';
     // The server may have sent a refusal and then ended its queue pair. That frame is read first, because it

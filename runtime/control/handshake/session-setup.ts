@@ -69,6 +69,11 @@ export interface LocalSide {
    * fabric that both sides offered did not connect.
    */
   readonly log: (line: () => string, skipped: boolean) => void;
+  /**
+   * The time limit in ms of this attempt, when it is shorter than that of the channel. Only clients have this
+   * limit.
+   */
+  readonly attemptMs?: number;
   /** Runs when a step of opening the connection has ended. Only clients have this function. */
   readonly onStep?: OnStep;
 }

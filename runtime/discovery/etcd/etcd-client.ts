@@ -69,6 +69,7 @@ export class EtcdClient {
   readonly #members: readonly Member[];
   readonly #username: string;
   readonly #password: string;
+  readonly #requestMs: number;
   #current = 0;
   /**
    * The token of this client. It is undefined before the first request, and after the server has refused it.
@@ -76,10 +77,10 @@ export class EtcdClient {
   #token: string | undefined;
 
   /**
-   * `what` is the name of the function that received the options, for error texts. Throws for invalid
-   * options.
+   * `what` is the name of the function that received the options, for error texts. `requestMs` is the time
+   * limit of one request. Throws for invalid options.
    */
-  constructor(what: string, options: ResolvedEtcdOptions) {
+  constructor(what: string, options: ResolvedEtcdOptions, requestMs: number = registryTimeoutMs) {
     const { endpoints = [], username, password, cert, key } = options;
     if (endpoints.length === 0)
       throw new TypeError(`${what}: endpoints are missing: give the addresses of etcd's members`);
@@ -88,6 +89,7 @@ export class EtcdClient {
     this.#members = endpoints.map((endpoint) => memberOf(what, endpoint, options));
     this.#username = username;
     this.#password = password;
+    this.#requestMs = requestMs;
   }
 
   /**
@@ -97,23 +99,39 @@ export class EtcdClient {
   async with<T>(signal: AbortSignal, use: (member: Member, options: CallOptions) => Promise<T>): Promise<T> {
     const had = this.#token !== undefined;
     try {
-      return await this.#attempt(signal, use);
+      return await this.#attempt(this.#member, signal, use);
     } catch (error) {
       if (!had || this.#token !== undefined || signal.aborted) throw error;
-      return await this.#attempt(signal, use);
+      return await this.#attempt(this.#member, signal, use);
     }
+  }
+
+  /**
+   * Calls `use` with all members at once, for a request that cannot be repeated later. Resolves with the first
+   * success. Rejects when all members have failed.
+   */
+  async withAny<T>(
+    signal: AbortSignal,
+    use: (member: Member, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    return Promise.any(this.#members.map((member) => this.#attempt(member, signal, use)));
   }
 
   close(): void {
     for (const { grpc } of this.#members) grpc.close();
   }
 
+  /** The member that gets the next request. */
+  get #member(): Member {
+    return this.#members[this.#current % this.#members.length]!;
+  }
+
   async #attempt<T>(
+    member: Member,
     signal: AbortSignal,
     use: (member: Member, options: CallOptions) => Promise<T>,
   ): Promise<T> {
-    const member = this.#members[this.#current % this.#members.length]!;
-    const options = { timeoutMs: registryTimeoutMs, signal };
+    const options = { timeoutMs: this.#requestMs, signal };
     try {
       if (this.#username !== '' && this.#token === undefined) {
         const name = { name: this.#username, password: this.#password };

@@ -14,13 +14,14 @@ import { textOf } from '../../core/foreign.ts';
 import { type Log, logged, warn } from '../../core/log.ts';
 import { checkedOptions, ownedBy } from '../../core/options.ts';
 import { inRoot } from '../../core/scopes.ts';
+import type { CallOptions } from '../../core/types.ts';
 import type { Warn } from '../../core/warnings.ts';
 import type { Server } from '../../server/server-type.ts';
 import type { HealthSource } from '../../services/health-source.ts';
 import * as limits from '../limits.ts';
 import { pause, registryBackoff } from '../watched.ts';
 import { entryOf } from './entries.ts';
-import { EtcdClient } from './etcd-client.ts';
+import { EtcdClient, type Member } from './etcd-client.ts';
 import { checkedService, type EtcdOptions, etcdRules, type ResolvedEtcdOptions } from './options.ts';
 
 export interface RegistrationOptions extends EtcdOptions, ServerAddress {
@@ -121,7 +122,9 @@ class EtcdRegistration implements Registration {
     this.#entry = entryOf(service, entry);
     this.#name = `${service}/${entry.address}`;
     this.#options = options;
-    this.#client = new EtcdClient('register', options);
+    // A member that hangs must not use up the time to live, because another member may answer.
+    const requestMs = Math.min(limits.registryTimeoutMs, options.ttlMs / 2);
+    this.#client = new EtcdClient('register', options, requestMs);
     this.#warn = logged(options.log ?? warn);
     this.#running = inRoot(this.#run, this);
     server.onShutdown(() => this.close());
@@ -146,7 +149,7 @@ class EtcdRegistration implements Registration {
     this.#closing.abort();
     this.#wake();
     await this.#running;
-    await this.#leave().catch(() => undefined);
+    await this.#leave(true).catch(() => undefined);
     this.#client.close();
   }
 
@@ -172,9 +175,9 @@ class EtcdRegistration implements Registration {
         }
         this.#trouble = '';
         backoff.reset();
-        // A lost lease is replaced by a new lease at once.
-        const lost = this.#serving && this.#lease === undefined;
-        await pause(lost ? 0 : Math.min(everyMs, limits.healthCheckMs), signal);
+        // A lost lease is replaced by a new lease at once, because its renewal was due.
+        const dueMs = this.#serving ? Math.max(0, this.#renewedMs + everyMs - clockMs()) : everyMs;
+        await pause(Math.min(dueMs, limits.healthCheckMs), signal);
       } catch (error) {
         if (signal.aborted) return;
         this.#failed(error);
@@ -228,18 +231,19 @@ class EtcdRegistration implements Registration {
 
   /**
    * Deletes the key if it still has this lease. If another process has written the key with its own lease,
-   * the key stays.
+   * the key stays. `forGood`: all members are asked, because there is no later attempt.
    */
-  async #leave(): Promise<void> {
+  async #leave(forGood = false): Promise<void> {
     const id = this.#lease;
     if (id === undefined) return;
     const signal = AbortSignal.timeout(limits.registryTimeoutMs);
-    await this.#client
-      .with(signal, ({ lease }, options) => lease.leaseRevoke({ id }, options))
-      .catch((error: RpcError) => {
+    const revoke = async ({ lease }: Member, options: CallOptions): Promise<void> => {
+      await lease.leaseRevoke({ id }, options).catch((error: RpcError) => {
         // The lease has already expired.
         if (error.code !== Status.NOT_FOUND) throw error;
       });
+    };
+    await (forGood ? this.#client.withAny(signal, revoke) : this.#client.with(signal, revoke));
     this.#lease = undefined;
     this.registered = false;
   }

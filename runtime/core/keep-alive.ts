@@ -1,8 +1,8 @@
 /**
  * Keeps the process alive while a program waits for an answer of its peer, because an idle connection does
- * not. remotes.ts uses this file on the JS thread of the channel or the server.
+ * not. memory/remotes.ts and verbs/queue-pair.ts use this file on the JS thread of the waiting program.
  */
-import { stopInterval } from '../core/stop-timer.ts';
+import { stopInterval } from './stop-timer.ts';
 
 /** The longest interval that timers take. */
 const longestMs = 2 ** 31 - 1;
