@@ -260,7 +260,7 @@ bool Context::finish_turn() {
 
 /// Moves bulk data. Must be called after all frames of the iteration have been posted, because posting bulk
 /// data may copy the data, and frames that are posted later would wait for the copy. Returns true when more
-/// can be moved at once.
+/// bulk data can be moved at once.
 bool Context::move_bulk() {
   bool unposted = false;
   const bool more =

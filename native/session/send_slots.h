@@ -112,8 +112,8 @@ class SendSlots {
     const std::uint16_t index = std::exchange(session_of_[slot], kNoSession);
     if (index != kNoSession) --word(index, boundary::slots::held);
   }
-  /// Returns whether the session may take a slot. Because of the rule, a session whose frames cannot be sent,
-  /// for example because its peer returns no credits, leaves slots to the others. JS uses the same rule
+  /// Returns whether the session may take a slot. Because of this rule, a session whose frames cannot be
+  /// sent, for example because its peer returns no credits, leaves slots to the others. JS uses the same rule
   /// (runtime/boundary/outgoing/outgoing.ts).
   bool within_share(std::uint32_t index) {
     const auto held = static_cast<std::uint32_t>(word(index, boundary::slots::held));

@@ -1,6 +1,6 @@
 /**
- * Calls that are repeated. Calls that no handler has seen are repeated automatically, others only when the
- * options ask for it. The tests cover pauses, a budget, push-back, and several attempts at once.
+ * Tests calls that are repeated. Calls that no handler has seen are repeated automatically, others only when
+ * the options ask for it. The tests cover pauses, a budget, push-back, and several attempts at once.
  */
 import { type CallOptions, createClient, type HandlerContext, Metadata, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

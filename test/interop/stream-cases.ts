@@ -20,7 +20,7 @@ const partHeaderBytes = 12;
 const metadataLengthBytes = 8;
 /**
  * Messages of a stream are sent behind the header of their part, and small messages also with their length.
- * Their limits are lower by these bytes.
+ * The limits of such messages are lower by these bytes.
  */
 const sizes: readonly number[] = [
   ...boundaries,

@@ -1,4 +1,4 @@
-/** Calls from server to client between two processes; one of them is stopped or killed. */
+/** Tests calls from server to client between two processes, of which one is stopped or killed. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createChannel, createServer, RpcError, type ServerOptions, Status } from 'rdma-rpc';

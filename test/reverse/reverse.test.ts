@@ -1,4 +1,4 @@
-/** Calls from a server to its clients, over the connections that the clients have made. */
+/** Tests calls from a server to its clients, over the connections that the clients have made. */
 import {
   type Channel,
   createChannel,

@@ -1,4 +1,4 @@
-/** Calls from the workers of a group to the clients that are connected to these workers. */
+/** Tests calls from the workers of a group to the clients that are connected to these workers. */
 import { pathToFileURL } from 'node:url';
 import { createChannel, createClient, leaseOf } from 'rdma-rpc';
 import { serveReverse } from 'rdma-rpc/reverse';

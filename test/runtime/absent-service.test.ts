@@ -1,6 +1,6 @@
 /**
- * Calls of a service that the server does not have. The server does not know the name of the method, but the
- * client does.
+ * Tests calls of a service that the server does not have. The server does not know the name of the method,
+ * but the client does.
  */
 import { createClient, createInProcessChannel, RpcError } from 'rdma-rpc';
 import { expect, test } from 'vitest';

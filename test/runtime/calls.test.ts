@@ -1,4 +1,4 @@
-/** Calls as users make them, through the addon, over each fabric that works within one process. */
+/** Tests calls as users make them, through the addon, over each fabric that works within one process. */
 
 import {
   allocBuffer,

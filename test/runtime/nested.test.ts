@@ -1,6 +1,6 @@
 /**
- * Calls that a handler makes on behalf of its caller. When the handler's context is passed to them, they end
- * when the caller's call ends, whatever their own limits are.
+ * Tests calls that a handler makes on behalf of its caller. When the handler's context is passed to them,
+ * they end when the caller's call ends, whatever their own limits are.
  */
 import { type CallOptions, type Client, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,10 +1,10 @@
 /**
- * Calls over shared memory while another process rewrites all memory that a peer can write to. With `shm`,
- * this memory is the receives, and the arena in which large messages are decoded. With `shm-fd`, it is the
- * receives, rings and staging memory, and messages are decoded from a copy. Calls may fail and connections
- * may end. This process continues, and calls work again once the other process has stopped. The test also
- * runs with sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN is the number of messages that are
- * decoded during the test.
+ * Tests calls over shared memory while another process rewrites all memory that a peer can write to. With
+ * `shm`, this memory is the receives, and the arena in which large messages are decoded. With `shm-fd`, it is
+ * the receives, rings and staging memory, and messages are decoded from a copy. Calls may fail and
+ * connections may end. This process continues, and calls work again once the other process has stopped. The
+ * test also runs with sanitizers (scripts/addon-tests.mjs). RDMA_RPC_REWRITTEN is the number of messages that
+ * are decoded during the test.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

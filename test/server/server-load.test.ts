@@ -1,6 +1,6 @@
 /**
- * Calls that a server session rejects before it does any work for them: too many handlers, or a session that
- * is about to end.
+ * Tests calls that a server session rejects before it does any work for them: too many handlers, or a session
+ * that is about to end.
  */
 import { Status } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';

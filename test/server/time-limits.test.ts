@@ -1,5 +1,6 @@
 /**
- * Limits of a server for the time of calls: which limit applies, and which side answers when it has passed.
+ * Tests the limits of a server for the time of calls: which limit applies, and which side answers when it has
+ * passed.
  */
 import { createClient, createServer, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

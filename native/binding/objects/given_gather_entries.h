@@ -17,8 +17,8 @@ enum class GatherEntriesRead : std::uint8_t { all, thread_ends, no_bytes };
 /// Reads all arguments of submitBulk() except the slot and the gather entries.
 session::BulkSubmission read_submission(const Napi::CallbackInfo& info);
 
-/// Reads the first `count` of Engine::gather_entries(), see session/boundary.h. Returns `no_bytes` when one
-/// of them lies outside of every block.
+/// Reads the first `count` of Engine::gather_entries(), see session/boundary.h. Returns `no_bytes` when an
+/// entry lies outside of every block.
 GatherEntriesRead read_gather_entries(Engine& engine, std::uint32_t count,
                                       std::vector<session::GivenGatherEntry>& gather_entries);
 /// Reads gather entries from `values`, an array of Uint8Arrays, and from `keys`, an array of the same length

@@ -45,10 +45,10 @@ class World {
   void wake(SimQueuePair& qp, std::uint64_t at);
   /// Wakes every queue pair that is connected to this one.
   void wake_peers_of(const SimQueuePair& qp);
-  /// Immediate mode: executes everything that can be executed. Each function of the fabric that may create
+  /// In immediate mode, executes everything that can be executed. Each function of the fabric that may create
   /// work calls this at its end.
   void settle();
-  /// Scheduled mode: executes the next event due by `until`. Returns false when no such event exists.
+  /// In scheduled mode, executes the next event due by `until`. Returns false when no such event exists.
   bool step(std::uint64_t until);
   void advance_to(std::uint64_t time) { now_ = time; }
 

@@ -1,4 +1,4 @@
-// Sends responses: their frames, and the memory that their WRITEs read. See server_endpoint.h.
+// Sends the frames of responses, and keeps the memory that their WRITEs read. See server_endpoint.h.
 #include "session/server/server_endpoint.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Calls that end early: cancelled, or with their session closed, broken or killed at every single step of the
-// call. After each call the oracle checks four things: the call has one last event, `processed` is correct,
-// memory is unchanged, and no resource is left in use.
+// Tests calls that end early: cancelled, or with their session closed, broken or killed at every single step
+// of the call. After each call the oracle checks four things: the call has one last event, `processed` is
+// correct, memory is unchanged, and no resource is left in use.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

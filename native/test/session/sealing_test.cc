@@ -119,7 +119,8 @@ TEST_P(Sealed, FramesThatAreChangedCutRepeatedOrMovedAreFound) {
   }
 }
 
-/// Returns the length of the first frame shorter than a tag that was opened, or the length of a tag.
+/// Returns the length of the first frame that was opened although it is shorter than a tag. If no such frame
+/// was opened, returns the length of a tag.
 int first_short_frame_opened(seal::Cipher cipher) {
   std::uint32_t bytes = 0;
   for (; bytes < seal::kTagBytes; ++bytes) {

@@ -33,8 +33,8 @@ void QueuePair::await_any_release() {
 
   const std::uint32_t marker = own_->in_use.load(std::memory_order_seq_cst);
   if (marker == 0 || awaited_.marker == marker) return;
-  // If the marker matches no key, it names a key that was already invalid when the peer set it. The peer will
-  // notice that the range is empty, and copy nothing.
+  // If the marker matches no key, the marker names a key that was already invalid when the peer set it. The
+  // peer will notice that the range is empty, and copy nothing.
   KeyEntry held;
   if (marker == kInUseReceive) {
     const std::uint32_t number = own_->in_use_receive.load(std::memory_order_relaxed);

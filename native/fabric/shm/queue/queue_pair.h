@@ -83,7 +83,8 @@ class QueuePair final : public fabric::QueuePair, public ControlConnectionUser {
   bool peer_is_dead() const;
 
   /// Closes the descriptor of the queue pair's segment after the peer has mapped the segment, because no
-  /// process needs the descriptor from then on. Returns false when it is too early.
+  /// process needs the descriptor from then on. Returns false when the peer may not have mapped the segment
+  /// yet.
   bool close_opened_file();
 
  private:

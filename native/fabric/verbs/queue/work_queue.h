@@ -35,7 +35,8 @@ class WorkQueue {
     device_tail_ = tail_ + 1;
     return tail_++;
   }
-  /// Adds an internal request, which does not count in the capacity. There is at most one at a time.
+  /// Adds an internal request, which does not count in the capacity. At most one internal request exists at a
+  /// time.
   std::uint32_t push_internal(const Entry& entry) { return internal_ = push_device(entry); }
   void push_failed(const Entry& entry) { at(tail_++) = entry; }
   /// Adds a request that goes to the device later. release() returns the number of the oldest such request.

@@ -1,6 +1,6 @@
-// Tests with garbage in every word that a peer can write, and in every table that it exposes. Only the peer's
-// own queue pair may be affected. The garbage is seeded, and a failure prints the seed. These tests should
-// also run under ASan and UBSan.
+// Tests garbage in every word that a peer can write, and in every table that it exposes. Only the peer's own
+// queue pair may be affected. The garbage is seeded, and a failure prints the seed. These tests should also
+// run under ASan and UBSan.
 #include <algorithm>
 #include <bit>
 
