@@ -17,11 +17,11 @@ if (serverDevice === undefined || clientDevice === undefined) {
 const example = fileURLToPath(new URL('../../examples/pingpong/main.js', import.meta.url));
 const host = '127.0.0.1';
 const bytes = 64;
-/** Most of them run compiled: V8 compiles the loop within the first thousand. */
-const rounds = 10_000;
+/** Most of them run compiled. In an emulated guest V8 compiles the loop within the first ten thousand. */
+const rounds = 40_000;
 /** Number of queue pairs of `srq`, as by default in the C program. Each has a message under way. */
 const queuePairs = 16;
-const measurements = 5;
+const measurements = 3;
 /**
  * Two polling processes and the kernel's network share the processors of a small guest. On a busy host a
  * round can then take milliseconds.

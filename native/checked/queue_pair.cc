@@ -34,7 +34,7 @@ QueuePair::~QueuePair() {
 }
 
 Refusal QueuePair::post_send(std::span<const double> rows, std::size_t count, std::size_t sges,
-                             std::uint64_t stamp) {
+                             double stamp) {
   if (count == 0) return why_not_sending();
   if (count > sends_.room()) {
     Refusal why = why_not_sending();
@@ -66,7 +66,7 @@ Refusal QueuePair::why_not_sending() const {
                                   ", and sends are posted in RTS: connect it first");
 }
 
-Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count, std::uint64_t stamp) {
+Refusal QueuePair::post_recv(std::span<const double> rows, std::size_t count, double stamp) {
   if (shared_ != nullptr)
     return refuse(Cause::state, "the queue pair takes its receives from a shared queue: post them there");
   if (count > receives_.room())

@@ -37,16 +37,10 @@ class QueuePair {
   std::uint32_t recv_room() const { return shared_ == nullptr ? receives_.room() : 0; }
 
   /// Posts `count` requests. `rows` has a row for each request, with room for `sges` entries (send_record).
-  /// For `stamp` see RequestReader::has_read(); a batch that is known needs no rows.
-  Refusal post_send(std::span<const double> rows, std::size_t count, std::size_t sges, std::uint64_t stamp);
+  /// For `stamp` see RequestReader::has_read().
+  Refusal post_send(std::span<const double> rows, std::size_t count, std::size_t sges, double stamp);
   /// Posts `count` receives. `rows` has a row for each (recv_record).
-  Refusal post_recv(std::span<const double> rows, std::size_t count, std::uint64_t stamp);
-  bool knows_sends(std::size_t count, std::uint64_t stamp) const {
-    return send_reader_.has_read(count, stamp);
-  }
-  bool knows_receives(std::size_t count, std::uint64_t stamp) const {
-    return recv_reader_.has_read(count, stamp);
-  }
+  Refusal post_recv(std::span<const double> rows, std::size_t count, double stamp);
   /// See fabric::QueuePair::move_to().
   Refusal move_to(fabric::QpState state);
 

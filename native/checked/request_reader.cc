@@ -53,7 +53,7 @@ bool word64(const double* high, const double* low, std::uint64_t* value) {
 }  // namespace
 
 Refusal RequestReader::read_sends(std::span<const double> rows, std::size_t count, std::size_t sges,
-                                  std::uint64_t stamp) {
+                                  double stamp) {
   begin(count);
   const std::size_t columns = send_record::header + sges * sge_record::words;
   for (std::uint32_t i = 0; i < count; ++i)
@@ -62,7 +62,7 @@ Refusal RequestReader::read_sends(std::span<const double> rows, std::size_t coun
   return {};
 }
 
-Refusal RequestReader::read_receives(std::span<const double> rows, std::size_t count, std::uint64_t stamp) {
+Refusal RequestReader::read_receives(std::span<const double> rows, std::size_t count, double stamp) {
   begin(count);
   for (std::uint32_t i = 0; i < count; ++i)
     if (Refusal why = recv(rows.subspan(i * recv_record::words, recv_record::words), i); !why.none())
@@ -85,7 +85,7 @@ void RequestReader::begin(std::size_t count) {
 }
 
 /// A bind gets a new key each time it is posted, so a batch with a bind is read each time.
-void RequestReader::end(std::uint64_t stamp) {
+void RequestReader::end(double stamp) {
   if (!binds_.empty()) return;
   stamp_ = stamp;
   removals_ = resources_.removals();

@@ -38,12 +38,12 @@ class RequestReader {
 
   /// Returns whether the batch is the one that was read last, and is still right. Batches with different
   /// requests have different stamps; 0 is the stamp of a batch that must always be read.
-  bool has_read(std::size_t count, std::uint64_t stamp) const {
+  bool has_read(std::size_t count, double stamp) const {
     return stamp != 0 && stamp == stamp_ && count == requests_.size() && removals_ == resources_.removals();
   }
   /// Read a batch of `count` requests from `rows`, which have room for `sges` entries each.
-  Refusal read_sends(std::span<const double> rows, std::size_t count, std::size_t sges, std::uint64_t stamp);
-  Refusal read_receives(std::span<const double> rows, std::size_t count, std::uint64_t stamp);
+  Refusal read_sends(std::span<const double> rows, std::size_t count, std::size_t sges, double stamp);
+  Refusal read_receives(std::span<const double> rows, std::size_t count, double stamp);
 
   /// Returns the requests of the batch. The caller gives them their numbers on the fabric.
   std::span<fabric::SendWr> sends() { return sends_; }
@@ -64,7 +64,7 @@ class RequestReader {
 
  private:
   void begin(std::size_t count);
-  void end(std::uint64_t stamp);
+  void end(double stamp);
   Refusal send(std::span<const double> row, std::uint32_t index);
   Refusal recv(std::span<const double> row, std::uint32_t index);
   Refusal entries(std::span<const double> row, std::uint32_t index, fabric::SendWr& wr);
@@ -84,7 +84,8 @@ class RequestReader {
   std::vector<Request> requests_;
   std::vector<const Counted*> kept_;
   std::vector<std::size_t> ends_;
-  std::uint64_t stamp_ = 0, removals_ = 0;
+  double stamp_ = 0;
+  std::uint64_t removals_ = 0;
   struct Bound {
     std::size_t request;
     Window* window;

@@ -31,7 +31,7 @@ SharedReceives::~SharedReceives() {
   cq_->remove_source(source_);
 }
 
-Refusal SharedReceives::post(std::span<const double> rows, std::size_t count, std::uint64_t stamp) {
+Refusal SharedReceives::post(std::span<const double> rows, std::size_t count, double stamp) {
   if (count > room())
     return no_room("shared receive", "wrMax", room(), static_cast<std::uint32_t>(slots_.slots.size()), count);
   if (!reader_.has_read(count, stamp)) {

@@ -28,7 +28,7 @@ class SharedReceives {
   const CompletionQueue* cq() const { return cq_.get(); }
   std::uint32_t room() const { return static_cast<std::uint32_t>(slots_.free.size()); }
   /// Posts `count` receives, as QueuePair::post_recv() does.
-  Refusal post(std::span<const double> rows, std::size_t count, std::uint64_t stamp);
+  Refusal post(std::span<const double> rows, std::size_t count, double stamp);
 
  private:
   struct Slots final : Source {

@@ -79,7 +79,7 @@ export interface NativeVerbsDevice {
   closeAh(ah: number): void;
   armLimit(srq: number, receives: number): NativeRefusal | undefined;
   srqRoom(srq: number): number;
-  postShared(srq: number, rows: Float64Array, count: number, stamp: number): NativeRefusal | undefined;
+  postShared(srq: number, rows: Float64Array, count: number): NativeRefusal | undefined;
   /** Moves the queue pair to the state with that position in `states`. */
   modify(qp: number, state: number): NativeRefusal | undefined;
   multicast(qp: number, group: Uint8Array, joins: boolean): NativeRefusal | undefined;
@@ -114,16 +114,11 @@ export interface NativeVerbsDevice {
   room(qp: number, ofReceives: boolean): number;
   /**
    * Posts `count` records of SendRow with room for `sges` entries each. It posts either all of them or none.
-   * Records with the `stamp` of the queue's previous call are the same records, and are not read again.
+   * Behind the records is their stamp (runtime/verbs/stamps.ts). Records with the stamp of the queue's
+   * previous call are not read again.
    */
-  postSend(
-    qp: number,
-    rows: Float64Array,
-    count: number,
-    sges: number,
-    stamp: number,
-  ): NativeRefusal | undefined;
-  postRecv(qp: number, rows: Float64Array, count: number, stamp: number): NativeRefusal | undefined;
+  postSend(qp: number, rows: Float64Array, count: number, sges: number): NativeRefusal | undefined;
+  postRecv(qp: number, rows: Float64Array, count: number): NativeRefusal | undefined;
   /** Fills records of CompletionRow. Returns the number of filled records, or -1 for a closed queue. */
   poll(cq: number, rows: Float64Array): number;
   /**

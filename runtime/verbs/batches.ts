@@ -8,17 +8,14 @@ import { WrOpcode } from './constants.ts';
 import { checkedInteger } from './errors.ts';
 import type { MemoryRegion } from './memory-region.ts';
 import type { MemoryWindow } from './memory-window.ts';
-import { nextStamp } from './stamps.ts';
+import { stamp, stampWords, unstamp } from './stamps.ts';
 
 const capacityMax = 16_384;
 const sgesMax = 64;
 
-/** Returns the records of a batch, for the queue pair. Throws for a value that is not a batch. */
+/** Returns the stamped records of a batch, for the queue pair. Throws for a value that is not a batch. */
 export let sendRows: (batch: SendBatch) => Float64Array;
 export let recvRows: (batch: RecvBatch) => Float64Array;
-/** Returns the number of the batch's content (stamps.ts), for the queue pair. */
-export let sendStamp: (batch: SendBatch) => number;
-export let recvStamp: (batch: RecvBatch) => number;
 
 /** Checks the range of a memory region, and returns the address at which the range begins. */
 function addressIn(where: string, mr: MemoryRegion, offset: number, byteLength: number): number {
@@ -63,15 +60,13 @@ export class SendBatch {
   readonly #rows: Float64Array;
   readonly #columns: number;
   #length = 0;
-  /** 0 when the batch has changed since it was posted. */
-  #stamp = 0;
 
   /** `capacity` is 1 to 16,384 requests; `sges` is 1 to 64 entries in each request. */
   constructor(capacity: number, sges = 1) {
     this.capacity = checkedInteger('new SendBatch(capacity)', capacity, 1, capacityMax);
     this.sges = checkedInteger('new SendBatch(capacity, sges)', sges, 1, sgesMax);
     this.#columns = SendRow.header + sges * SgeRow.words;
-    this.#rows = new Float64Array(capacity * this.#columns);
+    this.#rows = new Float64Array(capacity * this.#columns + stampWords);
   }
 
   /** Number of requests in the batch. */
@@ -81,7 +76,7 @@ export class SendBatch {
   /** Removes all requests. */
   clear(): this {
     this.#length = 0;
-    this.#stamp = 0;
+    unstamp(this.#rows);
     return this;
   }
 
@@ -183,7 +178,7 @@ export class SendBatch {
    */
   to(ah: AddressHandle, remoteQpn: number, remoteQkey: number): this {
     const row = this.#lastRow('SendBatch.to');
-    this.#stamp = 0;
+    unstamp(this.#rows);
     this.#rows[row + SendRow.ah] = ah.number;
     this.#rows[row + SendRow.remoteQpn] = remoteQpn;
     this.#rows[row + SendRow.remoteQkey] = remoteQkey;
@@ -204,7 +199,7 @@ export class SendBatch {
     this.#rows[entry + SgeRow.length] = byteLength;
     this.#rows[entry + SgeRow.lkey] = mr.lkey;
     this.#rows[row + SendRow.sges] = sges + 1;
-    this.#stamp = 0;
+    unstamp(this.#rows);
     return this;
   }
 
@@ -240,7 +235,7 @@ export class SendBatch {
     rows[row + SendRow.invalidateRkey] = 0;
     rows[row + SendRow.ah] = 0;
     ++this.#length;
-    this.#stamp = 0;
+    unstamp(this.#rows);
     return this;
   }
 
@@ -248,11 +243,8 @@ export class SendBatch {
     sendRows = (batch) => {
       if (typeof batch !== 'object' || batch === null || !(#rows in batch))
         throw new TypeError('post(batch): takes a SendBatch');
+      stamp(batch.#rows);
       return batch.#rows;
-    };
-    sendStamp = (batch) => {
-      if (batch.#stamp === 0) batch.#stamp = nextStamp();
-      return batch.#stamp;
     };
   }
 }
@@ -267,12 +259,11 @@ export class RecvBatch {
   readonly capacity: number;
   readonly #rows: Float64Array;
   #length = 0;
-  #stamp = 0;
 
   /** `capacity` is 1 to 16,384 receives. */
   constructor(capacity: number) {
     this.capacity = checkedInteger('new RecvBatch(capacity)', capacity, 1, capacityMax);
-    this.#rows = new Float64Array(capacity * RecvRow.words);
+    this.#rows = new Float64Array(capacity * RecvRow.words + stampWords);
   }
 
   /** Number of receives in the batch. */
@@ -282,7 +273,7 @@ export class RecvBatch {
   /** Removes all receives. */
   clear(): this {
     this.#length = 0;
-    this.#stamp = 0;
+    unstamp(this.#rows);
     return this;
   }
   /** Adds a receive into `byteLength` bytes of the region from `offset` on. */
@@ -298,7 +289,7 @@ export class RecvBatch {
     this.#rows[row + RecvRow.length] = byteLength;
     this.#rows[row + RecvRow.lkey] = mr.lkey;
     ++this.#length;
-    this.#stamp = 0;
+    unstamp(this.#rows);
     return this;
   }
 
@@ -306,11 +297,8 @@ export class RecvBatch {
     recvRows = (batch) => {
       if (typeof batch !== 'object' || batch === null || !(#rows in batch))
         throw new TypeError('postRecv(batch): takes a RecvBatch');
+      stamp(batch.#rows);
       return batch.#rows;
-    };
-    recvStamp = (batch) => {
-      if (batch.#stamp === 0) batch.#stamp = nextStamp();
-      return batch.#stamp;
     };
   }
 }

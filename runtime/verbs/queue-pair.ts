@@ -3,7 +3,7 @@
  */
 import { keepingAlive } from '../core/keep-alive.ts';
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
-import { type RecvBatch, recvRows, recvStamp, type SendBatch, sendRows, sendStamp } from './batches.ts';
+import { type RecvBatch, recvRows, type SendBatch, sendRows } from './batches.ts';
 import type { OpenCompletionQueue } from './completion-queue.ts';
 import { type QpState, states } from './constants.ts';
 import { checkedGid, errorOf, granted, VerbsError } from './errors.ts';
@@ -192,13 +192,13 @@ export class OpenQueuePair extends Resource implements QueuePair {
   post(batch: SendBatch): void {
     const rows = sendRows(batch);
     this.check();
-    const refusal = this.#native.postSend(this.#number, rows, batch.length, batch.sges, sendStamp(batch));
+    const refusal = this.#native.postSend(this.#number, rows, batch.length, batch.sges);
     if (refusal !== undefined) throw errorOf(`post to ${this.name}`, refusal);
   }
   postRecv(batch: RecvBatch): void {
     const rows = recvRows(batch);
     this.check();
-    const refusal = this.#native.postRecv(this.#number, rows, batch.length, recvStamp(batch));
+    const refusal = this.#native.postRecv(this.#number, rows, batch.length);
     if (refusal !== undefined) throw errorOf(`postRecv to ${this.name}`, refusal);
   }
 

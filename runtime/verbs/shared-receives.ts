@@ -2,7 +2,7 @@
  * Shared receive queues, which give several queue pairs the same receives.
  */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';
-import { type RecvBatch, recvRows, recvStamp } from './batches.ts';
+import { type RecvBatch, recvRows } from './batches.ts';
 import { checkedInteger, errorOf } from './errors.ts';
 import { Resource } from './resource.ts';
 
@@ -38,7 +38,7 @@ export class OpenSharedReceiveQueue extends Resource implements SharedReceiveQue
   postRecv(batch: RecvBatch): void {
     const rows = recvRows(batch);
     this.check();
-    const refusal = this.#native.postShared(this.number, rows, batch.length, recvStamp(batch));
+    const refusal = this.#native.postShared(this.number, rows, batch.length);
     if (refusal !== undefined) throw errorOf(`postRecv to ${this.name}`, refusal);
   }
   get room(): number {

@@ -1,15 +1,24 @@
 /**
- * Numbers that identify the content of a batch. Native code has checked a batch with the same number before,
- * so it need not read and check the batch again. The batches of this folder take them, on the thread that
- * posts.
+ * Numbers that identify the content of a batch. They lie behind the batch's records, where native code finds
+ * them: it has read and checked records with the same number before, so it need not do so again. The batches
+ * of this folder use them, on the thread that posts.
  */
+
+/** Number of words that a batch has behind its records. */
+export const stampWords = 1;
 
 /** A typed array, because a variable would need a new object for each number from 2^31 on. */
 const last = new Float64Array(1);
 
-/** Returns a number from 1 on that no other batch of this thread has had. */
-export function nextStamp(): number {
-  const stamp = last[0]! + 1;
-  last[0] = stamp;
-  return stamp;
+/** Gives records without a number the next one, which no other records of this thread have had. */
+export function stamp(rows: Float64Array): void {
+  const at = rows.length - stampWords;
+  if (rows[at] !== 0) return;
+  last[0] = last[0]! + 1;
+  rows[at] = last[0];
+}
+
+/** Takes the number away from records that change. */
+export function unstamp(rows: Float64Array): void {
+  rows[rows.length - stampWords] = 0;
 }

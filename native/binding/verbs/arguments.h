@@ -19,11 +19,6 @@ inline std::uint32_t number(const Napi::CallbackInfo& info, std::size_t index) {
   return info[index].As<Napi::Number>().Uint32Value();
 }
 
-/// Returns the number of a batch's content (runtime/verbs/stamps.ts).
-inline std::uint64_t stamp_of(const Napi::Value& value) {
-  return static_cast<std::uint64_t>(value.As<Napi::Number>().Int64Value());
-}
-
 /// Returns undefined for no refusal, otherwise the refusal as an object.
 inline Napi::Value told(Napi::Env env, const checked::Refusal& refusal) {
   if (refusal.none()) return {};

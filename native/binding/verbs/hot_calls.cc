@@ -1,6 +1,7 @@
 // See hot_calls.h.
 #include "binding/verbs/hot_calls.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -17,6 +18,17 @@ Napi::Value too_few_rows(Napi::Env env) {
   return told(env, refuse(Cause::range, "the batch has fewer rows"));
 }
 
+/// The records of a batch, and the stamp behind them (runtime/verbs/stamps.ts).
+struct Batch {
+  explicit Batch(const Napi::Value& value) : rows(rows_of(value)) {
+    if (rows.empty()) return;
+    stamp = rows.back();
+    rows = rows.first(rows.size() - 1);
+  }
+  std::span<const double> rows;
+  double stamp = 0;
+};
+
 }  // namespace
 
 void HotCalls::give_to(const Napi::Object& self) {
@@ -30,39 +42,31 @@ Napi::Value HotCalls::post_send(const Napi::CallbackInfo& info) {
   VerbsHost* host = *host_;
   checked::QueuePair* found = host == nullptr ? nullptr : host->qps.find(number(info, 0)).get();
   if (found == nullptr) return told(info.Env(), closed());
+  const Batch batch(info[1]);
   const std::size_t count = number(info, 2), sges = number(info, 3);
-  const std::uint64_t stamp = stamp_of(info[4]);
-  std::span<const double> rows;
-  if (!found->knows_sends(count, stamp)) {
-    rows = rows_of(info[1]);
-    const std::size_t columns = checked::send_record::header + sges * checked::sge_record::words;
-    if (count > rows.size() / columns) return too_few_rows(info.Env());
-  }
-  return told(info.Env(), found->post_send(rows, count, sges, stamp));
+  const std::size_t columns = checked::send_record::header + sges * checked::sge_record::words;
+  if (count > batch.rows.size() / columns) return too_few_rows(info.Env());
+  return told(info.Env(), found->post_send(batch.rows, count, sges, batch.stamp));
 }
 
 Napi::Value HotCalls::post_recv(const Napi::CallbackInfo& info) {
   VerbsHost* host = *host_;
   checked::QueuePair* found = host == nullptr ? nullptr : host->qps.find(number(info, 0)).get();
   if (found == nullptr) return told(info.Env(), closed());
+  const Batch batch(info[1]);
   const std::size_t count = number(info, 2);
-  const std::uint64_t stamp = stamp_of(info[3]);
-  std::span<const double> rows;
-  if (!found->knows_receives(count, stamp)) {
-    rows = rows_of(info[1]);
-    if (count > rows.size() / checked::recv_record::words) return too_few_rows(info.Env());
-  }
-  return told(info.Env(), found->post_recv(rows, count, stamp));
+  if (count > batch.rows.size() / checked::recv_record::words) return too_few_rows(info.Env());
+  return told(info.Env(), found->post_recv(batch.rows, count, batch.stamp));
 }
 
 Napi::Value HotCalls::post_shared(const Napi::CallbackInfo& info) {
   VerbsHost* host = *host_;
   checked::SharedReceives* found = host == nullptr ? nullptr : host->srqs.find(number(info, 0)).get();
   if (found == nullptr) return told(info.Env(), closed());
-  const std::span<const double> rows = rows_of(info[1]);
+  const Batch batch(info[1]);
   const std::size_t count = number(info, 2);
-  if (count > rows.size() / checked::recv_record::words) return too_few_rows(info.Env());
-  return told(info.Env(), found->post(rows, count, stamp_of(info[3])));
+  if (count > batch.rows.size() / checked::recv_record::words) return too_few_rows(info.Env());
+  return told(info.Env(), found->post(batch.rows, count, batch.stamp));
 }
 
 Napi::Value HotCalls::poll(const Napi::CallbackInfo& info) {

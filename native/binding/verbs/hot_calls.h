@@ -19,8 +19,8 @@ class HotCalls {
   void give_to(const Napi::Object& self);
 
  private:
-  /// postSend(queue pair, rows, count, entries of a row, stamp), postRecv(queue pair, rows, count, stamp) and
-  /// postShared(shared receives, rows, count, stamp) return undefined or a refusal.
+  /// postSend(queue pair, rows, count, entries of a row), postRecv(queue pair, rows, count) and
+  /// postShared(shared receives, rows, count) return undefined or a refusal.
   Napi::Value post_send(const Napi::CallbackInfo& info);
   Napi::Value post_recv(const Napi::CallbackInfo& info);
   Napi::Value post_shared(const Napi::CallbackInfo& info);
