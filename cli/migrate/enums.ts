@@ -10,7 +10,7 @@ import { generatorPage } from './left.ts';
 import type { Reference } from './references.ts';
 
 /** The local names under which the file imports the generated enum. */
-export interface EnumNames {
+interface EnumNames {
   /** Returns the name of the object with the values. */
   readonly values: () => string;
   /** Returns the name of the table of names by number, such as `MoodNames`. */
