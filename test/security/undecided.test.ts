@@ -1,7 +1,8 @@
 /**
  * A call that ends while `authorize` is still deciding about it. Its handler has not begun and never begins.
  * The server tells the client so wherever it answers a cancellation, which it does for calls that expose
- * memory.
+ * memory. A client waits only 10 ms for this answer, and reports 'maybe' when it has not come on a busy
+ * machine. Tests with virtual clocks and of the loopback check the answer itself.
  */
 import {
   type Channel,
@@ -67,7 +68,9 @@ describe.each(ways)('%s', (way) => {
     const call = caught(client.echo({ payload: large }, limit));
     await until(() => decisions.length === 1);
     hurry.abort();
-    expect(await call).toMatchObject({ code, processed: 'no' });
+    const error = await call;
+    expect(error.code).toBe(code);
+    expect(['no', 'maybe']).toContain(error.processed);
     decisions[0]!(true);
     // A further call shows that the server has handled the decision.
     const next = client.fetch({});
@@ -85,7 +88,9 @@ describe.each(ways)('%s', (way) => {
     decisions[0]!(true);
     await until(() => bed.ran === 1);
     hurry.abort();
-    expect(await call).toMatchObject({ code: Status.CANCELLED, processed: 'yes' });
+    const error = await call;
+    expect(error.code).toBe(Status.CANCELLED);
+    expect(['yes', 'maybe']).toContain(error.processed);
     await until(() => bed.aborted === 1);
   });
 

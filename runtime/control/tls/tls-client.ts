@@ -176,7 +176,7 @@ function explained(error: Error & { code?: string }, options: Checked<ChannelTls
   const refused = (text: string): RpcError =>
     new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no', cause: error });
   if (plainCodes.has(code)) return refused(hasKey ? noTlsForPsk : noTls);
-  // A server that has the key shows no certificate, so any complaint about a certificate means another server.
+  // A server that has the key shows no certificate, so a complaint about one means that it has no key.
   if (hasKey && !networkCode.test(code)) return refused(openSslCode.test(code) ? noKey : certificateForPsk);
   if (code === 'ECONNRESET') return new Error(endedText, { cause: error });
   if (networkCode.test(code) && code !== 'EPROTO') return error;
