@@ -33,5 +33,30 @@ TEST(EndOfAQueuePair, IsNoticedByTheEventOfItsLastReceive) {
       << server->error();
 }
 
+/// Queue pairs that end within a short time share one answer about the port. It is outdated when the port
+/// reports that it has gone down.
+TEST(EndOfAQueuePair, NamesAPortThatWentDownAMomentAfterItWasUp) {
+  Machine machine;
+  Nic& nic = machine.add(named("nic0"));
+  Nic& peer_nic = machine.add(named("nic1"));
+  const auto device = open(nic), peer = open(peer_nic);
+  const Connected first(*device, *peer), second(*device, *peer);
+  ASSERT_EQ(first.error + second.error, "");
+  const auto end = [&nic](const Connected& pair) {
+    const fabric::RecvWr receive{};
+    EXPECT_EQ(pair.client->post_recv({&receive, 1}), 1u);
+    nic.break_queue_pair(pair.client->qp_num());
+    pair.client_cq->acknowledge();
+    fabric::Wc wc;
+    for (int polls = 0; polls < 1000 && pair.client->error().empty(); ++polls) pair.client_cq->poll({&wc, 1});
+    return pair.client->error();
+  };
+  EXPECT_EQ(end(first),
+            "nic0 has ended the queue pair and does not say why; the peer may have closed the connection");
+  nic.set_port(IBV_PORT_DOWN);
+  const std::string why = end(second);
+  EXPECT_EQ(why.find("nic0 port 1 is DOWN"), 0u) << why;
+}
+
 }  // namespace
 }  // namespace rdma_rpc::nic

@@ -97,6 +97,9 @@ class Nic {
   void find_link(std::chrono::milliseconds after);
   /// Unplugs the cable, or plugs it in: the port's state, its event, and the packets.
   void set_port(ibv_port_state state);
+  /// Makes rdma_cm report to each connection of this NIC that its address has moved to other hardware, as
+  /// when a bond fails over.
+  void move_address();
   /// Returns whether the SEND that arrives now has to wait for a page.
   bool handles_page_fault() {
     const std::uint32_t every = profile.page_fault_every;
