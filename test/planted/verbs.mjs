@@ -187,7 +187,7 @@ export const verbsBugs = [
     sources: ['fabric/verbs/queue/queue_pair.cc'],
     from: '    if (now >= outdated_) {\n',
     to: '    if (now != outdated_) {\n',
-    caughtBy: 'Nic/ManySessions.ThatTheNicEndsDoNotStopTheLoop/hns',
+    caughtBy: 'EndOfAQueuePair.DoesNotAskAboutThePortForEachOfMany',
   },
   {
     name: 'a port that has just been asked about counts as up after it goes down',
