@@ -97,7 +97,7 @@ const long = [
   'containers/*',
   'counters/page',
   'discovery/etcd-workers',
-  'docs/{code,flags}',
+  'docs/{code,flags,units}',
   'examples/{alerts-fire,fleet-run,kv,kubernetes/schemas}',
   'interop/endings',
   'neighbours/validate',

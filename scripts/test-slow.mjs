@@ -1,6 +1,6 @@
 /**
  * Runs the suite of long stops, killed peers and real programs through the tunnel (test/slow), which takes
- * about six minutes: npm run test:slow. Its results are counted like those of the other suites.
+ * about eight minutes: npm run test:slow. Its results are counted like those of the other suites.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -4,6 +4,7 @@
  * from its beginning or not at all. The argument is the name of a scenario. The program prints the result as
  * JSON.
  */
+import { connect } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import {
   type Channel,
@@ -15,7 +16,10 @@ import {
   type Server,
   stats,
 } from 'rdma-rpc';
-import { changedWay } from '../control/changing-relay.ts';
+import { hostIdentity } from '../../runtime/control/host.ts';
+import { Link } from '../../runtime/control/link.ts';
+import { hello } from '../control/by-hand.ts';
+import { type Change, changedWay } from '../control/changing-relay.ts';
 import { type EchoLog, echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { compiled } from '../runtime/process/processes.ts';
@@ -104,19 +108,36 @@ async function kills(): Promise<object> {
   return { wrong, aborted: log.aborted.length };
 }
 
+/** The server's welcome is as of an older release, which names no GIDs. */
+const olderServer: Change = (frame) => (frame.type === 'welcome' ? { ...frame, gids: undefined } : frame);
+
+/**
+ * The client is as of a release without any of the abilities that were added later. It ignores the GIDs of a
+ * welcome, so it tries one device for each fabric.
+ */
+const olderClient: Change = (frame) => {
+  if (frame.type === 'hello') {
+    const fabrics = frame.fabrics.map(({ name, host }) => ({ name, host }));
+    return { ...frame, features: 0, versionMax: undefined, ciphers: undefined, fabrics };
+  }
+  return frame.type === 'welcome' ? { ...frame, features: 0, gids: undefined } : frame;
+};
+
 /**
  * Connects where each side has several devices. Returns the devices of both ends, or the error of a call, and
- * the number of attaches of the client. With `older`, the server's welcome is that of an older release, which
- * names no GIDs.
+ * the number of attaches of the client. `change` makes one side act as a side of another release.
  */
-async function rails(older = false): Promise<object> {
-  const { server, address } = await serve(on('nic2,nic3'));
+async function rails(
+  change: Change = (frame) => frame,
+  fabric: FabricOptions['fabric'] = 'verbs',
+): Promise<object> {
+  const { server, address } = await serve({ ...on('nic2,nic3'), fabric });
   let attaches = 0;
   const way = await changedWay(address, (frame) => {
     if (frame.type === 'attach') ++attaches;
-    return frame.type === 'welcome' && older ? { ...frame, gids: undefined } : frame;
+    return change(frame);
   });
-  const channel = createChannel(way.address, on('nic0,nic1'));
+  const channel = createChannel(way.address, { ...on('nic0,nic1'), fabric });
   const error = await createClient(EchoDefinition, channel)
     .echo({ number: 1 })
     .then(
@@ -155,6 +176,28 @@ async function silentRails(doors: boolean): Promise<object> {
   return { wrong, fabric, device };
 }
 
+/**
+ * A client sends attaches with an address that no device has, until the server ends the connection. Returns
+ * the types of the frames that it receives, and what goes wrong for another client meanwhile.
+ */
+async function manyAttaches(): Promise<object> {
+  const { server, address } = await serve(on('nic2,nic3'));
+  const link = new Link(connect(Number(address.split(':')[1]), '127.0.0.1'));
+  const answers: string[] = [];
+  const receive = async (): Promise<string> => (await link.receive()).type;
+  link.send(hello({ fabrics: [{ name: 'verbs', host: hostIdentity() }] }));
+  answers.push(await receive());
+  const channel = createChannel(address, on('nic0,nic1'));
+  const wrong = await wrongCalls(channel);
+  for (let last = ''; last !== 'end'; answers.push(last)) {
+    link.send({ type: 'attach', fabric: 'verbs', address: new Uint8Array(72) });
+    last = await receive().catch(() => 'end');
+  }
+  await channel.close();
+  await server.shutdown();
+  return { answers, wrong };
+}
+
 /** Returns the median time of a call with that number of bytes each way, in us. */
 async function times(): Promise<object> {
   const { server, address } = await serve(on('nic1'));
@@ -182,7 +225,10 @@ const scenarios: Readonly<Record<string, () => Promise<object>>> = {
   calls,
   kills,
   rails: () => rails(),
-  olderRails: () => rails(true),
+  olderServer: () => rails(olderServer),
+  olderClient: () => rails(olderClient),
+  olderClientWithTcp: () => rails(olderClient, ['verbs', 'tcp']),
+  manyAttaches,
   silentRails: () => silentRails(false),
   silentDoors: () => silentRails(true),
   times,

@@ -41,7 +41,7 @@ test.each([
   ['connects on the usual devices', ['10.1.0.1', '10.2.0.1', '10.1.0.2', '10.2.0.2'], ['nic0', 'nic2']],
   ['is asked for one device alone', ['?10.1.0.1', '10.2.0.1', '10.1.0.2', '10.2.0.2'], undefined],
 ])('a server of a release that knows one device %s', async (_, addresses, devices) => {
-  const seen = await runOnNics('olderRails', on(addresses));
+  const seen = await runOnNics('olderServer', on(addresses));
   if (devices === undefined) {
     expect(seen).toEqual({ error: expect.stringContaining('No route to host'), attaches: 1 });
   } else {
@@ -57,4 +57,33 @@ test.each([
 ])('silent devices leave time for %s', async (_, scenario, own, fabric, device) => {
   const addresses = [...own, '10.1.0.2', '10.2.0.2', '10.3.0.2'];
   expect(await runOnNics(scenario, on(addresses))).toEqual({ wrong: [], fabric, device });
+});
+
+test.each([
+  // The server answers on the device in the network of the client, also to a client that does not choose.
+  ['connects', ['10.1.0.1', '10.2.0.1', '10.3.0.2', '10.1.0.2'], ['nic0', 'nic3']],
+  ['connects on the usual devices', ['10.1.0.1', '10.2.0.1', '10.1.0.2', '10.2.0.2'], ['nic0', 'nic2']],
+  ['tries one device alone', ['?10.1.0.1', '10.2.0.1', '10.1.0.2', '10.2.0.2'], undefined],
+])('a client of a release that knows one device %s', async (_, addresses, devices) => {
+  const seen = await runOnNics('olderClient', on(addresses));
+  if (devices === undefined) {
+    expect(seen).toEqual({ error: expect.stringContaining('No route to host'), attaches: 1 });
+  } else {
+    expect(seen).toEqual({ wrong: [], devices, attaches: 1 });
+  }
+});
+
+test('a client of such a release meets the server on tcp when its device reaches nothing', async () => {
+  const addresses = ['?10.1.0.1', '10.2.0.1', '10.1.0.2', '10.2.0.2'];
+  expect(await runOnNics('olderClientWithTcp', on(addresses))).toEqual({
+    wrong: [],
+    devices: ['tcp', 'tcp'],
+    attaches: 2,
+  });
+});
+
+test('a client may try four devices, and is refused after that', async () => {
+  const addresses = ['10.1.0.1', '10.2.0.1', '10.1.0.2', '10.2.0.2'];
+  const answers = ['welcome', ...Array<string>(4).fill('unreachable'), 'refusal', 'end'];
+  expect(await runOnNics('manyAttaches', on(addresses))).toEqual({ answers, wrong: [] });
 });

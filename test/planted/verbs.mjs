@@ -181,4 +181,26 @@ export const verbsBugs = [
     to: 'constexpr std::uint32_t kFinishedAtOnce = 1000;',
     caughtBy: 'Nic/ManySessions.ThatThisSideClosesInOneTurnDoNotStopTheLoop/mlx5',
   },
+  {
+    name: 'each queue pair that ends asks the NIC about its port',
+    file: 'fabric/verbs/port_state.h',
+    sources: ['fabric/verbs/queue/queue_pair.cc'],
+    from: '    if (now >= outdated_) {\n',
+    to: '    if (now != outdated_) {\n',
+    caughtBy: 'EndOfAQueuePair.DoesNotAskAboutThePortForEachOfMany',
+  },
+  {
+    name: 'a port that has just been asked about counts as up after it goes down',
+    file: 'fabric/verbs/events.cc',
+    from: '    case IBV_EVENT_PORT_ERR:\n      port_state_.forget();\n',
+    to: '    case IBV_EVENT_PORT_ERR:\n',
+    caughtBy: 'EndOfAQueuePair.NamesAPortThatWentDownAMomentAfterItWasUp',
+  },
+  {
+    name: 'an address that moves to other hardware ends nothing',
+    file: 'fabric/verbs/connect/cm_connection.cc',
+    from: '    case RDMA_CM_EVENT_ADDR_CHANGE:\n',
+    to: '    case RDMA_CM_EVENT_ADDR_CHANGE:\n      break;\n',
+    caughtBy: 'ByManager.AnAddressThatMovesToOtherHardwareEndsTheConnection',
+  },
 ].map((bug) => ({ program, library, ...bug }));

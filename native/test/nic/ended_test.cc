@@ -1,4 +1,7 @@
 // Tests queue pairs that the device ends by itself, and the event by which their owner notices.
+#include <memory>
+#include <vector>
+
 #include "fabric/receive_queue.h"
 #include "nic/open.h"
 
@@ -31,6 +34,55 @@ TEST(EndOfAQueuePair, IsNoticedByTheEventOfItsLastReceive) {
   EXPECT_EQ(wc.wr_id, fabric::kNoReceive);
   EXPECT_NE(server->error().find("nic0 has ended the queue pair and does not say why"), std::string::npos)
       << server->error();
+}
+
+/// Each queue pair is moved to ERR, which is one command. A device that is slow may be asked about its port
+/// again, but not for each queue pair.
+TEST(EndOfAQueuePair, DoesNotAskAboutThePortForEachOfMany) {
+  constexpr std::size_t kMany = 40;
+  Machine machine;
+  Nic& nic = machine.add(named("nic0"));
+  Nic& peer_nic = machine.add(named("nic1"));
+  const auto device = open(nic), peer = open(peer_nic);
+  std::vector<std::unique_ptr<Connected>> pairs;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const auto& pair = pairs.emplace_back(std::make_unique<Connected>(*device, *peer));
+    ASSERT_EQ(pair->error, "");
+    const fabric::RecvWr receive{};
+    ASSERT_EQ(pair->client->post_recv({&receive, 1}), 1u);
+    nic.break_queue_pair(pair->client->qp_num());
+  }
+  const std::uint64_t before = nic.commands;
+  for (const auto& pair : pairs) {
+    fabric::Wc wc;
+    ASSERT_EQ(pair->client_cq->poll({&wc, 1}), 1u);
+  }
+  EXPECT_LE(nic.commands - before, kMany + kMany / 2);
+}
+
+/// Queue pairs that end within a short time share one answer about the port. It is outdated when the port
+/// reports that it has gone down.
+TEST(EndOfAQueuePair, NamesAPortThatWentDownAMomentAfterItWasUp) {
+  Machine machine;
+  Nic& nic = machine.add(named("nic0"));
+  Nic& peer_nic = machine.add(named("nic1"));
+  const auto device = open(nic), peer = open(peer_nic);
+  const Connected first(*device, *peer), second(*device, *peer);
+  ASSERT_EQ(first.error + second.error, "");
+  const auto end = [&nic](const Connected& pair) {
+    const fabric::RecvWr receive{};
+    EXPECT_EQ(pair.client->post_recv({&receive, 1}), 1u);
+    nic.break_queue_pair(pair.client->qp_num());
+    pair.client_cq->acknowledge();
+    fabric::Wc wc;
+    for (int polls = 0; polls < 1000 && pair.client->error().empty(); ++polls) pair.client_cq->poll({&wc, 1});
+    return pair.client->error();
+  };
+  EXPECT_EQ(end(first),
+            "nic0 has ended the queue pair and does not say why; the peer may have closed the connection");
+  nic.set_port(IBV_PORT_DOWN);
+  const std::string why = end(second);
+  EXPECT_EQ(why.find("nic0 port 1 is DOWN"), 0u) << why;
 }
 
 }  // namespace

@@ -81,6 +81,30 @@ TEST_F(ByManager, TheEndOfOneSideEndsTheOther) {
   EXPECT_EQ(pair.server->error(), "the peer has closed the connection");
 }
 
+/// A bond fails over, and rdma_cm reports it to the side whose address has moved. That side ends the
+/// connection, which the other side notices.
+TEST_F(ByManager, AnAddressThatMovesToOtherHardwareEndsTheConnection) {
+  Connected pair(*devices_[0], *devices_[1]);
+  ASSERT_EQ(pair.error, "");
+  nics_[0]->move_address();
+  fabric::Wc none[1];
+  const auto ended = [&] {
+    return pair.client->state() == fabric::QpState::err && pair.server->state() == fabric::QpState::err;
+  };
+  for (int i = 0; i < 1'000'000 && !ended(); ++i) {
+    for (const auto& cq : {pair.client_cq.get(), pair.server_cq.get()}) {
+      cq->acknowledge();
+      cq->poll({none, 1});
+    }
+  }
+  EXPECT_EQ(pair.client->error(),
+            "the address of nic0 has moved to other hardware, as when a bond fails over "
+            "(RDMA_CM_EVENT_ADDR_CHANGE)");
+  EXPECT_EQ(pair.server->error(), "the peer has closed the connection");
+  const Connected next(*devices_[0], *devices_[1]);
+  EXPECT_EQ(next.error, "");
+}
+
 TEST_F(ByManager, AListenerThatHasGoneIsNamed) {
   const auto cq = devices_[0]->create_cq(16);
   auto other = devices_[1]->create_cq(16);

@@ -4,11 +4,13 @@
  */
 import { once } from 'node:events';
 import { existsSync, linkSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
+import { newCounts } from '../../../cli/tunnel/counts.ts';
+import { serveMetrics } from '../../../cli/tunnel/metrics.ts';
 import { listenOn } from '../../../cli/tunnel/program-side.ts';
 import { dialTo, program, tunnelTo } from './ends.ts';
 
@@ -24,6 +26,8 @@ async function listening(at: string | number): Promise<Server> {
   await once(server, 'listening');
   return server;
 }
+
+const hello = (socket: Socket): unknown => socket.resume().end('hello');
 
 const refusal = (address: string): Promise<NodeJS.ErrnoException> =>
   listenOn(address, () => undefined).then(
@@ -64,6 +68,22 @@ test('another file stays', async () => {
   expect(readFileSync(path, 'utf8')).toBe('mine');
 });
 
+test('a file that has replaced the socket meanwhile stays, and open connections go on', async () => {
+  const path = join(folder(), 'replaced');
+  const echo = await program((socket) => socket.pipe(socket));
+  const tunnel = await tunnelTo(echo.address, `unix:${path}`);
+  const client = tunnel.dial();
+  client.write('before');
+  await once(client, 'data');
+  rmSync(path);
+  writeFileSync(path, 'mine');
+  client.end('after');
+  expect(await text(client)).toBe('after');
+  await tunnel.close();
+  await echo.close();
+  expect(readFileSync(path, 'utf8')).toBe('mine');
+});
+
 test('a path that is too long, a folder that is missing, and a port that is taken are refused', async () => {
   const { port } = (await listening(0)).address() as AddressInfo;
   for (const [address, why] of [
@@ -72,4 +92,20 @@ test('a path that is too long, a folder that is missing, and a port that is take
     [`0.0.0.0:${port}`, /EADDRINUSE/],
   ] as const)
     expect((await refusal(address)).message).toMatch(why);
+});
+
+test.each([
+  ['on TCP', () => listenOn('127.0.0.1:0', hello)],
+  ['on a unix socket', () => listenOn(`unix:${join(folder(), 'x')}`, hello)],
+  ['of metrics', () => serveMetrics('127.0.0.1:0', newCounts())],
+])('a listener %s whose accept() fails goes on', async (_, listen) => {
+  const { server, bound } = await listen();
+  const warned = once(process, 'warning');
+  server.emit('error', Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' }));
+  expect(String(((await warned) as [Error])[0])).toContain('accept EMFILE');
+  const client = dialTo(bound);
+  client.write('GET /metrics HTTP/1.0\r\n\r\n');
+  expect(await text(client)).toMatch(/hello|connections_open 0/);
+  server.close();
+  await once(server, 'close');
 });

@@ -45,6 +45,12 @@ std::vector<Id*>& listeners() {
   return all;
 }
 
+/// All ids that exist.
+std::vector<Id*>& ids() {
+  static auto& all = *new std::vector<Id*>;
+  return all;
+}
+
 /// librdmacm opens its own context of each device, and keeps it open. These contexts do the same, and are
 /// never deleted.
 ibv_context* context_of(const std::shared_ptr<Nic>& nic) {
@@ -113,6 +119,14 @@ int bind(Id& id, const sockaddr* address) {
 }
 
 }  // namespace
+
+void Nic::move_address() {
+  const LockGuard guard(lock());
+  for (Id* id : ids()) {
+    if (id->established && id->nic.get() == this) id->report(RDMA_CM_EVENT_ADDR_CHANGE);
+  }
+}
+
 }  // namespace rdma_rpc::nic
 
 using namespace rdma_rpc::nic;
@@ -141,6 +155,7 @@ IN_FRONT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** made, void
   id->channel = channel;
   id->context = context;
   id->ps = ps;
+  ids().push_back(id);
   *made = id;
   return 0;
 }
@@ -148,6 +163,7 @@ IN_FRONT int rdma_destroy_id(rdma_cm_id* handle) {
   const LockGuard guard(lock());
   Id& id = of(handle);
   std::erase(listeners(), &id);
+  std::erase(ids(), &id);
   id.end_peer(id.established ? RDMA_CM_EVENT_DISCONNECTED : RDMA_CM_EVENT_REJECTED, kRejected);
   take_back(id.events().events, id.channel->fd, [&](Event* event) {
     if (event->id != &id) return false;
@@ -196,7 +212,7 @@ IN_FRONT int rdma_connect(rdma_cm_id* handle, rdma_conn_param* param) {
     id.report(RDMA_CM_EVENT_REJECTED, kInvalidServiceId);
     return 0;
   }
-  auto* made = new Id{};
+  auto* made = ids().emplace_back(new Id{});
   made->channel = (*found)->channel;
   made->context = (*found)->context;
   made->ps = id.ps;

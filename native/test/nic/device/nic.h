@@ -99,6 +99,9 @@ class Nic {
   /// Unplugs the cable, or plugs it in. This changes the port's state, creates its event, and stops or admits
   /// packets.
   void set_port(ibv_port_state state);
+  /// Makes rdma_cm report to each connection of this NIC that its address has moved to other hardware, as
+  /// when a bond fails over.
+  void move_address();
   /// Returns whether the SEND that arrives now has to wait for a page.
   bool handles_page_fault() {
     const std::uint32_t every = profile.page_fault_every;
