@@ -1,7 +1,7 @@
 /**
  * Hosts with several NICs, of our own making, each in a network of its own. The client has nic0 and nic1, the
- * server nic2 and nic3. An address with `?` reaches no other one, although its network says so. An address with
- * `~` loses all packets.
+ * server nic2 and nic3. An address with `?` reaches no other one, although its network says so. An address
+ * with `~` loses all packets.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { needs, whyNot } from '../needs.ts';
