@@ -123,8 +123,9 @@ export function sidesTowards(
 const devicesPart = 0.8;
 
 /**
- * Returns the time limit in ms for one of `devices` devices, or undefined where the limit of the device itself
- * is enough. All devices together may take as long as one, and leave time of the attempt for the next fabric.
+ * Returns the time limit in ms for one of `devices` devices, or undefined where the limit of the device
+ * itself is enough. All devices together may take as long as one, and leave time of the attempt for the next
+ * fabric.
  */
 export function shareMs(
   { verbs, attemptMs = Number.POSITIVE_INFINITY }: LocalSide,

@@ -286,7 +286,7 @@ export class OpenQueuePair extends Resource implements QueuePair {
     }
   }
 
-  /** Resolves when this side closes the queue pair or moves it, of which its completion queue learns nothing. */
+  /** Resolves when this side closes or moves the queue pair. Its completion queue does not report that. */
   #changed(): Promise<void> {
     return new Promise((resolve) => {
       this.#onChange = resolve;

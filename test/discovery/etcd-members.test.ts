@@ -94,7 +94,6 @@ async function registered(ttlMs: number): Promise<Registration> {
   const endpoints = [first.url, second.url];
   const registration = register(server, { endpoints, service: 's', address, ttlMs, log: () => undefined });
   await registration.ready();
-  expect(second.limitsMs).toEqual([]);
   return registration;
 }
 
@@ -115,9 +114,10 @@ test.each<[string, () => void]>([
 });
 
 test('one request takes at most half of the time to live, so that the next member can still renew', async () => {
-  const registration = await registered(2000);
-  expect(first.limitsMs.length).toBeGreaterThanOrEqual(3);
-  for (const limitMs of first.limitsMs) expect(limitMs).toBeLessThanOrEqual(1000);
+  const registration = await registered(4000);
+  const limitsMs = [...first.limitsMs, ...second.limitsMs];
+  expect(limitsMs.length).toBeGreaterThanOrEqual(3);
+  for (const limitMs of limitsMs) expect(limitMs).toBeLessThanOrEqual(2000);
   first.hangs = true;
   await until(() => second.renewals > 0);
   await registration.close();

@@ -16,6 +16,7 @@ describe('an entry that is taken from a free list', () => {
     'native/fabric/free_list.h': ['items_.pop_back();'],
     // This line is inside a loop or branch that ends when the queue is empty.
     'native/session/event_queue.h': ['later_.pop_front()'],
+    'native/fabric/sim/unreliable.cc': ['inbox_.pop_front();'],
     'native/session/server/transfers.cc': ['landings_.pop_front();'],
     // The function returns earlier when it does not find the entry.
     'native/session/server/unread_streams.h': ['streams_.pop_back();'],

@@ -1,6 +1,6 @@
 /**
- * Attempts to connect that this side ends, and completions that arrive while a queue pair connects. An attempt
- * waits on the completion queue, which learns nothing of a queue pair that is closed.
+ * Attempts to connect that this side ends, and completions that arrive while a queue pair connects. An
+ * attempt waits on the completion queue, which does not report that its queue pair was closed.
  */
 import { type CompletionQueue, Completions, RecvBatch, SendBatch, SendFlags } from 'rdma-rpc/verbs';
 import { describe, expect, test } from 'vitest';

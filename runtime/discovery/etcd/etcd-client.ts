@@ -107,8 +107,8 @@ export class EtcdClient {
   }
 
   /**
-   * Calls `use` with all members at once, for a request that cannot be repeated later. Resolves with the first
-   * success. Rejects when all members have failed.
+   * Calls `use` with all members at once, for a request that cannot be repeated later. Resolves with the
+   * first success. Rejects when all members have failed.
    */
   async withAny<T>(
     signal: AbortSignal,
