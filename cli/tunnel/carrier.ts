@@ -202,8 +202,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
         this.#conduits.get(connection)?.onReset();
         break;
       case Kind.window:
-        if (this.#conduits.get(connection)?.onWindow(value) === false)
-          throw new Error('the other end has confirmed more than it was sent');
+        this.#conduits.get(connection)?.onWindow(value);
         break;
       case Kind.away:
         this.#options.onAway?.();

@@ -20,7 +20,7 @@ const pattern = Buffer.alloc(200_000, 'a restarted tunnel');
 
 type Outcome = 'whole' | 'error' | 'wrong bytes' | 'a part';
 
-/** Every third program resets its connection at the first data. Each program sends another number of bytes. */
+/** Every third program resets its connection at the first data. The number of bytes varies. */
 function echo(address: string, number: number): Promise<Outcome> {
   const bytes = pattern.subarray(0, 1 + ((number * 7919) % pattern.length));
   const [host, port] = address.split(':');
