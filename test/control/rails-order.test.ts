@@ -5,7 +5,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { replaceClock } from '../../runtime/clock.ts';
 import { bytesOf } from '../../runtime/control/gids.ts';
-import { moreAttaches, namedGids, sidesTowards } from '../../runtime/control/rails.ts';
+import { moreAttaches, namedGids, shareMs, sidesTowards, within } from '../../runtime/control/rails.ts';
 import type { VerbsDevice } from '../../runtime/native/native.ts';
 import { device } from '../cli/scripted-machine.ts';
 import { side } from './by-hand.ts';
@@ -79,4 +79,20 @@ test('a welcome names at most eight GIDs', () => {
   has(...Array.from({ length: 12 }, (_, number) => `fd00:${number}::1`));
   const named = namedGids(side, ['verbs', 'tcp']);
   expect(named).toEqual(Array.from({ length: 8 }, (_, number) => bytesOf(`fd00:${number}::1`)));
+});
+
+test.each<[string, object, number, number | undefined]>([
+  ['one device has its own limit', {}, 1, undefined],
+  ['two devices share it', {}, 2, 2000],
+  ['three devices share an own limit', { verbs: { connectTimeoutMs: 600 } }, 3, 200],
+  ['one device leaves time of a short attempt', { attemptMs: 1000 }, 1, 800],
+  ['two devices leave time of a short attempt', { attemptMs: 1000 }, 2, 400],
+])('silent devices leave time for other fabrics: %s', (_, own, devices, limitMs) => {
+  expect(shareMs({ ...side, ...own }, 'verbs', devices)).toBe(limitMs);
+  expect(shareMs({ ...side, ...own }, 'tcp', devices)).toBeUndefined();
+});
+
+test('a device that has not connected in its time has failed, and another result counts as it is', async () => {
+  expect(await within(1, new Promise<string>(() => undefined))).toMatch(/^no connection within 1 ms/);
+  expect(await within(60_000, Promise.resolve('refused'))).toBe('refused');
 });

@@ -156,27 +156,6 @@ async function rails(
 }
 
 /**
- * Connects with devices of which some are silent, and with TCP when all of them are. The server has two
- * addresses with `doors`. Returns the device and the fabric.
- */
-async function silentRails(doors: boolean): Promise<object> {
-  const both: FabricOptions = { fabric: ['verbs', 'tcp'] };
-  const { server, address } = await serve({ ...both, verbs: { device: 'nic3,nic4,nic5' } });
-  const other = await server.listen('127.0.0.1:0');
-  const channel = createChannel(doors ? [{ address, doors: [other] }] : address, {
-    ...both,
-    verbs: { device: doors ? 'nic0' : 'nic0,nic1,nic2', connectTimeoutMs: doors ? 4000 : 2000 },
-    connectTimeoutMs: 5000,
-  });
-  await channel.ready();
-  const wrong = await wrongCalls(channel);
-  const { fabric, device = '' } = channel.session!;
-  await channel.close();
-  await server.shutdown();
-  return { wrong, fabric, device };
-}
-
-/**
  * A client sends attaches with an address that no device has, until the server ends the connection. Returns
  * the types of the frames that it receives, and what goes wrong for another client meanwhile.
  */
@@ -229,8 +208,6 @@ const scenarios: Readonly<Record<string, () => Promise<object>>> = {
   olderClient: () => rails(olderClient),
   olderClientWithTcp: () => rails(olderClient, ['verbs', 'tcp']),
   manyAttaches,
-  silentRails: () => silentRails(false),
-  silentDoors: () => silentRails(true),
   times,
 };
 console.log(JSON.stringify(await scenarios[process.argv[2]!]!()));

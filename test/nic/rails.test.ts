@@ -1,7 +1,7 @@
 /**
  * Tests hosts with several simulated NICs, each in a network of its own. The client has nic0 and nic1, and
  * the server has nic2 and nic3. An address with `?` reaches no other address, although they have the same
- * network. An address with `~` loses all packets.
+ * network.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { needs, whyNot } from '../needs.ts';
@@ -47,16 +47,6 @@ test.each([
   } else {
     expect(seen).toEqual({ wrong: [], devices, attaches: 1 });
   }
-});
-
-const silent = ['~10.1.0.1', '~10.2.0.1', '~10.3.0.1'];
-test.each([
-  ['the next one', 'silentRails', [...silent.slice(0, 2), '10.3.0.1'], 'verbs', 'nic2'],
-  ['TCP', 'silentRails', silent, 'tcp', ''],
-  ['TCP by one of two addresses', 'silentDoors', silent, 'tcp', ''],
-])('silent devices leave time for %s', async (_, scenario, own, fabric, device) => {
-  const addresses = [...own, '10.1.0.2', '10.2.0.2', '10.3.0.2'];
-  expect(await runOnNics(scenario, on(addresses))).toEqual({ wrong: [], fabric, device });
 });
 
 test.each([
