@@ -202,7 +202,8 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
         this.#conduits.get(connection)?.onReset();
         break;
       case Kind.window:
-        this.#conduits.get(connection)?.onWindow(value);
+        if (this.#conduits.get(connection)?.onWindow(value) === false)
+          throw new Error('the other end has confirmed more than it was sent');
         break;
       case Kind.away:
         this.#options.onAway?.();

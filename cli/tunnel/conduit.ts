@@ -88,10 +88,16 @@ export class Conduit {
     return true;
   }
 
-  onWindow(bytes: number): void {
+  /**
+   * The other side's program has read these bytes. Returns false when that is more than was sent, because the
+   * other side could then make this one buffer any number of bytes.
+   */
+  onWindow(bytes: number): boolean {
     const before = this.#credit;
     this.#credit += bytes;
+    if (this.#credit > windowBytes) return false;
     if (before <= 0 && this.#credit > 0) this.#program.resume();
+    return true;
   }
 
   onFin(): void {

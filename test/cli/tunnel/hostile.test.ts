@@ -60,6 +60,15 @@ test.each<[string, boolean, (writer: FrameWriter) => void, RegExp]>([
     },
     /more than it may/,
   ],
+  [
+    'a confirmation of data that was not sent',
+    true,
+    (writer) => {
+      writer.add(Kind.open, 1);
+      writer.add(Kind.window, 1, 1);
+    },
+    /confirmed more than it was sent/,
+  ],
 ])('%s', async (_name, accepts, write, why) => {
   expect(await endOf(accepts, write)).toMatch(why);
 });
