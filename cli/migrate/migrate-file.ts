@@ -62,12 +62,16 @@ export function migrateFile(source: SourceFile, generated: Generated): MigratedF
   }
 }
 
-/** Returns the first edit of each range that `known` has no edit of. */
+/**
+ * Returns the first edit of each range that `known` has no edit of. A range around another such range is left
+ * to a later attempt, because its text was rendered without the edit within it.
+ */
 function newEdits(edits: readonly Edit[], known: readonly Edit[]): Edit[] {
   const found: Edit[] = [];
   const isSame = (a: Edit, b: Edit): boolean => a.start === b.start && a.end === b.end;
   for (const edit of edits) if (![...known, ...found].some((each) => isSame(each, edit))) found.push(edit);
-  return found;
+  const isAround = (a: Edit, b: Edit): boolean => !isSame(a, b) && a.start <= b.start && b.end <= a.end;
+  return found.filter((edit) => !found.some((each) => isAround(edit, each)));
 }
 
 function companionsOf(change: FileChange): void {

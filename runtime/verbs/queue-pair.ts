@@ -225,8 +225,9 @@ export class OpenQueuePair extends Resource implements QueuePair {
       return;
     }
     const refusal = this.#native.modify(this.#number, number);
-    if (refusal !== undefined) throw errorOf(`modify ${this.name} to ${state}`, refusal);
+    // Completions may have been taken from the device before it refused.
     this.#cq.noteKept();
+    if (refusal !== undefined) throw errorOf(`modify ${this.name} to ${state}`, refusal);
     this.#onChange?.();
   }
   joinMulticast(group: Uint8Array): void {

@@ -241,6 +241,29 @@ test('a door that never answers is left after its share of the time', async () =
   ]);
 });
 
+test('each attempt knows its time, which RDMA devices must not use up', async () => {
+  const times: (readonly [string, number | undefined])[] = [];
+  const doors = new Doors(
+    (door) =>
+      ({ attemptMs }) => {
+        times.push([door, attemptMs]);
+        return Promise.reject(new RpcError(Status.UNAVAILABLE, 'closed'));
+      },
+    3_000_000,
+  );
+  doors.update([{ weight: 1, ...a }]);
+  for (const address of ['a:1', 'z:1'])
+    await caught(doors.open(address)({} as LocalSide, new AbortController().signal));
+  // The first door gets a third of the time, and each further door its part of the rest. A server with one
+  // address gets all of it.
+  expect(times.map(([door, ms]) => [door, Math.round(ms! / 100_000)])).toEqual([
+    ['a-unix', 10],
+    ['a-rdma', 15],
+    ['a:1', 30],
+    ['z:1', 30],
+  ]);
+});
+
 test('an abandoned attempt tries no further door', async () => {
   const tried: string[] = [];
   const abandon = new AbortController();

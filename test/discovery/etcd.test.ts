@@ -354,6 +354,19 @@ describe('with authentication', () => {
     expect(performance.now() - from).toBeLessThan(1000);
   });
 
+  test('a server that shuts down leaves the list although its token has expired', async () => {
+    const secret = { username: 'root', password: 'secret' };
+    // Until its next renewal, the registration does not use its token again.
+    const a = await registered({ ...secret, ttlMs: 3_600_000 });
+    const b = await registered({ ...secret, ttlMs: 3_600_000 });
+    const { channel } = channelTo(resolver(secret));
+    await channel.ready();
+    const began = performance.now();
+    await until(() => performance.now() - began > 2500);
+    await b.server.shutdown();
+    await until(() => known(channel) === sorted(a.address));
+  });
+
   test.each<[string, object, RegExp]>([
     ['none', {}, /user name is empty/],
     ['a wrong password', { username: 'root', password: 'x' }, /invalid user ID or password/],

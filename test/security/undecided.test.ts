@@ -106,6 +106,11 @@ describe.each(ways)('%s', (way) => {
       hurry.abort();
       results.push(await call);
     }
+    // A further call shows that the server has handled all decisions.
+    const next = client.fetch({});
+    await until(() => decisions.length === 21);
+    decisions[20]!(true);
+    await next;
     await until(() => bed.ran === bed.aborted);
     expect(bed.ran).toBeLessThanOrEqual(results.filter(({ processed }) => processed !== 'no').length);
   });

@@ -47,7 +47,7 @@ export class Doors {
     return (side, signal) => {
       const doors = this.#doors.get(address);
       return doors === undefined
-        ? this.#openOf(address)(side, signal)
+        ? this.#openOf(address)({ ...side, attemptMs: this.#timeoutMs }, signal)
         : this.#first(address, doors, side, signal);
     };
   }

@@ -97,24 +97,20 @@ export class EtcdClient {
    * goes to the next member. When a token is refused, a new token is requested once.
    */
   async with<T>(signal: AbortSignal, use: (member: Member, options: CallOptions) => Promise<T>): Promise<T> {
-    const had = this.#token !== undefined;
-    try {
-      return await this.#attempt(this.#member, signal, use);
-    } catch (error) {
-      if (!had || this.#token !== undefined || signal.aborted) throw error;
-      return await this.#attempt(this.#member, signal, use);
-    }
+    return this.#renewing(() => this.#attempt(this.#member, signal, use), signal);
   }
 
   /**
-   * Calls `use` with all members at once, for a request that cannot be repeated later. Resolves with the
-   * first success. Rejects when all members have failed.
+   * Calls `use` with all members at once, for a request that cannot be repeated later. When a token is refused,
+   * each member requests a new token once. Resolves with the first success. Rejects when all members have
+   * failed.
    */
   async withAny<T>(
     signal: AbortSignal,
     use: (member: Member, options: CallOptions) => Promise<T>,
   ): Promise<T> {
-    return Promise.any(this.#members.map((member) => this.#attempt(member, signal, use)));
+    const each = (member: Member) => this.#renewing(() => this.#attempt(member, signal, use), signal);
+    return Promise.any(this.#members.map(each));
   }
 
   close(): void {
@@ -124,6 +120,18 @@ export class EtcdClient {
   /** The member that gets the next request. */
   get #member(): Member {
     return this.#members[this.#current % this.#members.length]!;
+  }
+
+  /** Makes a second attempt when the token of the first attempt was refused. */
+  async #renewing<T>(attempt: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const token = this.#token;
+    try {
+      return await attempt();
+    } catch (error) {
+      // Another member's attempt may have replaced the refused token already.
+      if (token === undefined || this.#token === token || signal.aborted) throw error;
+      return await attempt();
+    }
   }
 
   async #attempt<T>(

@@ -5,6 +5,24 @@ import type { Case } from './bed.ts';
 
 export const connectCases: readonly Case[] = [
   {
+    what: 'conversions three levels deep',
+    before: `import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { HelloReplySchema, Mood } from './gen/greeter_pb.js';
+
+export function refuse(): never {
+  throw new ConnectError(String(create(HelloReplySchema, { text: String(Mood.GOOD) })), Code.NotFound);
+}
+`,
+    after: `import { HelloReply, Mood } from './gen/greeter.rdma.js';
+import { RpcError, Status } from 'rdma-rpc';
+
+export function refuse(): never {
+  throw new RpcError(Status.NOT_FOUND, String(HelloReply.create({ text: String(Mood.MOOD_GOOD) })));
+}
+`,
+  },
+  {
     what: 'routes: services, errors, headers',
     before: `import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import { create } from '@bufbuild/protobuf';
