@@ -10,18 +10,31 @@ export interface Edit {
   readonly text: string;
 }
 
+const inOrder = (edits: readonly Edit[]): Edit[] =>
+  [...edits].sort((a, b) => a.start - b.start || a.end - b.end);
+
+export const isSame = (a: Edit, b: Edit): boolean => a.start === b.start && a.end === b.end;
+
+/** Returns whether `b` replaces a larger range around `a`. An insertion at the edge of a range is outside. */
+export const isWithin = (a: Edit, b: Edit): boolean =>
+  a.start === a.end
+    ? b.start < a.start && a.end < b.end
+    : b.start <= a.start && a.end <= b.end && b.end - b.start > a.end - a.start;
+
 export class Edits {
   readonly #source: string;
   /** Whether the file has CRLF line ends. Inserted text then gets such line ends, too. */
   readonly #crlf: boolean;
-  #edits: Edit[] = [];
+  readonly #first: readonly Edit[];
+  #edits: Edit[];
   readonly #late: Edit[] = [];
 
   /** `first` are edits that are made before all others, such as `late` of an earlier attempt. */
   constructor(source: string, first: readonly Edit[] = []) {
     this.#source = source;
     this.#crlf = source.includes('\r\n');
-    this.#edits.push(...first);
+    this.#first = first;
+    this.#edits = first.filter((edit) => !first.some((other) => isWithin(edit, other)));
   }
 
   /**
@@ -33,7 +46,7 @@ export class Edits {
   }
 
   get all(): readonly Edit[] {
-    return [...this.#edits].sort((a, b) => a.start - b.start || a.end - b.end);
+    return inOrder(this.#edits);
   }
 
   /**
@@ -54,12 +67,9 @@ export class Edits {
 
   /** Returns whether a larger range around this one has been replaced, and notes the edit. */
   #isLate(start: number, end: number, text: string): boolean {
-    const around = (edit: Edit): boolean =>
-      start === end
-        ? edit.start < start && end < edit.end
-        : edit.start <= start && end <= edit.end && edit.end - edit.start > end - start;
-    if (!this.#edits.some(around)) return false;
-    this.#late.push({ start, end, text: this.#lines(text) });
+    const late = { start, end, text: this.#lines(text) };
+    if (!this.#edits.some((edit) => isWithin(late, edit))) return false;
+    this.#late.push(late);
     return true;
   }
 
@@ -67,12 +77,20 @@ export class Edits {
     return this.#crlf ? text.replace(/\r?\n/g, '\r\n') : text;
   }
 
-  /** Returns the text of a range with the edits applied. */
+  /**
+   * Returns the text of a range with the edits applied. In a range within a replaced range, these are the edits
+   * of earlier attempts.
+   */
   render(start = 0, end = this.#source.length): string {
+    const inRange = (edit: Edit): boolean => edit.start >= start && edit.end <= end;
+    const edits = this.all.filter(inRange);
+    const dropped = this.#first.filter(
+      (edit) => inRange(edit) && !edits.some((other) => isSame(edit, other) || isWithin(edit, other)),
+    );
+    const outermost = dropped.filter((edit) => !dropped.some((other) => isWithin(edit, other)));
     let text = '';
     let at = start;
-    for (const edit of this.all) {
-      if (edit.start < start || edit.end > end) continue;
+    for (const edit of inOrder([...edits, ...outermost])) {
       text += this.#source.slice(at, edit.start) + edit.text;
       at = edit.end;
     }

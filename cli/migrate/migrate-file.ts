@@ -3,7 +3,7 @@
  */
 import type { SourceFile } from 'ts-morph';
 import { migrateConnect } from './connect.ts';
-import type { Edit } from './edits.ts';
+import { type Edit, isSame, isWithin } from './edits.ts';
 import { FileChange, type Group } from './file-change.ts';
 import type { Generated } from './generated.ts';
 import { GeneratedNames } from './generated-imports.ts';
@@ -68,10 +68,8 @@ export function migrateFile(source: SourceFile, generated: Generated): MigratedF
  */
 function newEdits(edits: readonly Edit[], known: readonly Edit[]): Edit[] {
   const found: Edit[] = [];
-  const isSame = (a: Edit, b: Edit): boolean => a.start === b.start && a.end === b.end;
   for (const edit of edits) if (![...known, ...found].some((each) => isSame(each, edit))) found.push(edit);
-  const isAround = (a: Edit, b: Edit): boolean => !isSame(a, b) && a.start <= b.start && b.end <= a.end;
-  return found.filter((edit) => !found.some((each) => isAround(edit, each)));
+  return found.filter((edit) => !found.some((each) => isWithin(each, edit)));
 }
 
 function companionsOf(change: FileChange): void {

@@ -5,7 +5,7 @@ import type { Case } from './bed.ts';
 
 export const connectCases: readonly Case[] = [
   {
-    what: 'conversions three levels deep',
+    what: 'conversions three and four levels deep',
     before: `import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { HelloReplySchema, Mood } from './gen/greeter_pb.js';
@@ -13,6 +13,14 @@ import { HelloReplySchema, Mood } from './gen/greeter_pb.js';
 export function refuse(): never {
   throw new ConnectError(String(create(HelloReplySchema, { text: String(Mood.GOOD) })), Code.NotFound);
 }
+
+export const twice = (): ConnectError =>
+  new ConnectError(
+    JSON.stringify(
+      create(HelloReplySchema, { text: String(create(HelloReplySchema, { text: String(Mood.GOOD) })) }),
+    ),
+    Code.Aborted,
+  );
 `,
     after: `import { HelloReply, Mood } from './gen/greeter.rdma.js';
 import { RpcError, Status } from 'rdma-rpc';
@@ -20,6 +28,11 @@ import { RpcError, Status } from 'rdma-rpc';
 export function refuse(): never {
   throw new RpcError(Status.NOT_FOUND, String(HelloReply.create({ text: String(Mood.MOOD_GOOD) })));
 }
+
+export const twice = (): RpcError =>
+  new RpcError(Status.ABORTED, JSON.stringify(
+      HelloReply.create({ text: String(HelloReply.create({ text: String(Mood.MOOD_GOOD) })) }),
+    ));
 `,
   },
   {
