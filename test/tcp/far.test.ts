@@ -110,7 +110,7 @@ test('unauthenticated peers that attach and never make their data connection kee
 });
 
 test('unauthenticated peers that retry from many addresses, up to an attach, keep out no new client', async () => {
-  // The number exceeds those that have slots, continue without a slot, and wait.
+  // More peers connect than can have a position, continue without a position, and be queued.
   const { address } = await serve({ handshakesMax: 4, sessionsMax: 32 });
   await surround(address, attaching(), (number) => `127.0.1.${1 + number}`);
   for (let number = 0; number < 3; ++number) {

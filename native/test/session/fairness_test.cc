@@ -37,15 +37,16 @@ class Meter {
       posted.pop_front();
     }
   }
-  /// This function is called when the session has ended, so that its queue pair is flushed.
+  /// Drops the work of a session that has ended, because its queue pair is flushed.
   void forget(std::uint32_t session) {
     for (const Work& work : posted_[session]) of_kind(work) -= work.bytes;
     posted_.erase(session);
   }
   std::uint64_t reads() const { return reads_; }
 
-  std::uint64_t writes_ahead_most = 0;  ///< most bytes of WRITEs ahead of any frame in its queue pair
-  std::uint64_t reads_most = 0;         ///< most bytes of READs on all queue pairs together
+  /// Largest number of WRITE bytes that were posted before a frame on the same queue pair.
+  std::uint64_t writes_ahead_most = 0;
+  std::uint64_t reads_most = 0;  ///< most bytes of READs on all queue pairs together
   std::uint64_t frames_behind_writes = 0;
 
  private:

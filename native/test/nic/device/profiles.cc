@@ -122,8 +122,8 @@ Profile erdma() {
 
 /// Azure. linux drivers/infiniband/hw/mana/main.c at 844e31bbaef7, mana_ib_query_device(): no atomics, a
 /// completion queue has no more entries than a queue pair. rdma-core providers/mana/wr.c at 1deb440d17fa:
-/// inline data and SEND with invalidate are ignored, and posting a bind is EINVAL. Guesses: 32 READs, 16
-/// fragments, windows that can be allocated.
+/// inline data and SEND with invalidate are ignored, and posting a bind is EINVAL. We guess 32 READs, 16
+/// fragments, and that windows can be allocated.
 Profile mana() {
   Profile profile = capable();
   profile.name = "mana";
