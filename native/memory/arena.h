@@ -157,8 +157,8 @@ class Arena {
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
   ArenaCounters counters() const;
 
-  /// This function is called before the device is destroyed with everything registered on it. Leased blocks
-  /// keep their memory until they are released. From then on alloc() returns kNoBlock.
+  /// Prepares for the destruction of the device with everything registered on it. Leased blocks keep their
+  /// memory until they are released. From now on alloc() returns kNoBlock.
   void leave_device();
 
  private:

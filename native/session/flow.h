@@ -28,8 +28,8 @@ class Flow {
   FairQueue& sessions(Bulk kind) { return kind == Bulk::read ? reading_ : writing_; }
   bool waits() const { return !reading_.empty() || !writing_.empty(); }
 
-  /// This function is called when a call has been answered. `small` is true when the call had no bulk data;
-  /// more such calls may then be in flight.
+  /// Counts an answered call. `small` is true when the call had no bulk data; more such calls may then be in
+  /// flight.
   void count_small(bool small) { small_answers_ += small ? 1 : 0; }
 
   // --- a turn of the loop

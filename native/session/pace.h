@@ -14,7 +14,7 @@ class Pace {
  public:
   explicit Pace(std::uint64_t period_ns) : period_ns_(period_ns) {}
 
-  /// This function is called when nothing is in flight. The next data begins a new period.
+  /// Ends the current period, because nothing is in flight. The next data begins a new period.
   void rest() {
     begun_ = false;
     kept_ = true;

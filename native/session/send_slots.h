@@ -79,7 +79,7 @@ class SendSlots {
     const std::optional<std::uint32_t> slot = free_long_.take();
     return slot ? static_cast<std::int32_t>(*slot) : -1;
   }
-  /// This function is called before the device is closed. The memory stays valid for JS.
+  /// Ends the registration before the device is closed. The memory stays valid for JS.
   void leave_device() { region_.reset(); }
   std::uint32_t lkey() const { return region_->lkey(); }
   std::uint32_t count() const { return count_; }

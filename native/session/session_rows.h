@@ -20,7 +20,8 @@ class SessionRows {
  public:
   explicit SessionRows(telemetry::CountersPage& page) : page_(page) { owners_.fill(kNone); }
 
-  /// This function is called when the session in this table entry has been opened, and when it has ended.
+  /// opened() assigns a row to the session in this table entry; closed() releases the row when the session
+  /// has ended.
   void opened(std::uint32_t index);
   void closed(std::uint32_t index);
   /// `security` is the value for SessionRow.

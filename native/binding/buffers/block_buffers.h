@@ -69,7 +69,7 @@ class BlockBuffers {
   /// Returns true when a collection could free memory, because JS holds buffers that the application may have
   /// dropped.
   bool collectable() const;
-  /// This function is called after a collected buffer has released its block.
+  /// Sets a function that is called after a collected buffer has released its block.
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
   /// Decides when V8 collects buffers that the application may have dropped.
   YoungBuffers& young() { return young_; }

@@ -32,7 +32,7 @@ constexpr std::uint64_t wr_id_base(std::uint32_t session) { return std::uint64_t
 class Receives {
  public:
   Receives(Shared& shared, std::uint32_t session, std::uint32_t depth);
-  /// This function is called after the queue pair has been destroyed.
+  /// Must run after the queue pair has been destroyed.
   ~Receives();
   Receives(const Receives&) = delete;
   Receives& operator=(const Receives&) = delete;
@@ -74,8 +74,7 @@ class Receives {
   std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
 
   // --- received frames
-  /// This function is called when the receive of that number has completed, or when `count` own receives have
-  /// been flushed.
+  /// Records that receive number `receive` has completed, or that `count` own receives have been flushed.
   void came(std::uint32_t receive, std::uint32_t count) {
     if (shares()) {
       shared_.shared_receives.came(*member_, session_, receive);

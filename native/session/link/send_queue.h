@@ -221,7 +221,7 @@ class SendQueue {
   /// Removes the waiting request frame of this call. Returns true when there was such a frame; it will then
   /// never be sent.
   bool remove(std::uint32_t call);
-  /// This function is called when the queue pair is in ERR. Drops everything that was not posted, and calls
+  /// Empties the queue when the queue pair is in ERR. Drops everything that was not posted, and calls
   /// `f(call)` for each dropped request frame. Then posts the last work request, whose completion shows that
   /// the queue is empty.
   template <class F>

@@ -44,9 +44,8 @@ class Meter {
   }
   std::uint64_t reads() const { return reads_; }
 
-  /// Largest number of WRITE bytes that were posted before a frame on the same queue pair.
-  std::uint64_t writes_ahead_most = 0;
-  std::uint64_t reads_most = 0;  ///< most bytes of READs on all queue pairs together
+  std::uint64_t writes_ahead_most = 0;  ///< most bytes of WRITEs posted before a frame on its queue pair
+  std::uint64_t reads_most = 0;         ///< most bytes of READs on all queue pairs together
   std::uint64_t frames_behind_writes = 0;
 
  private:

@@ -76,8 +76,8 @@ class RemoteDevice {
   /// first use). If the process lacks descriptors or memory, `why` says so.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
-  /// This function is called when no queue pair uses the memories, because mapped memory would otherwise
-  /// outlive a peer that ends. Small memories that still exist stay mapped for the next session.
+  /// Unmaps the peer's memories when no queue pair uses them, because mapped memory would otherwise outlive a
+  /// peer that ends. Small memories that still exist stay mapped for the next session.
   void unmap_memories();
   /// Copies between the peer's memory and local memory. Always succeeds for mapped memory.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;
