@@ -112,7 +112,7 @@ function element(
   return true;
 }
 
-/** Returns the first value without the prefix that all values share; undefined when they share none. */
+/** Returns the first value without the prefix that all values share, or undefined when they share none. */
 function shortened(values: readonly string[]): string | undefined {
   const [first = ''] = values;
   for (let at = first.lastIndexOf('_'); at > 0; at = first.lastIndexOf('_', at - 1))

@@ -105,8 +105,8 @@ class Endpoint {
   virtual bool lacks_arena(std::uint32_t call) = 0;
   /// Ends a call that has waited for memory too long; the session continues.
   virtual void refuse_memory(std::uint32_t call) = 0;
-  /// Returns the number of bytes of arena memory for which the call in this slot waits; 0 when the call does
-  /// not wait.
+  /// Returns the number of bytes of arena memory for which the call in this slot waits, or 0 when the call
+  /// does not wait.
   virtual std::uint32_t awaited_bytes(std::uint32_t /*slot*/) { return 0; }
   /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs). Returns
   /// 0 when the peer is fast enough or uses no memory.

@@ -60,7 +60,7 @@ class Flow {
   }
 
   // --- READs in flight
-  /// Returns how many of `bytes` bytes a session may READ now; 0 when it must wait. `own` is the number of
+  /// Returns how many of `bytes` bytes a session may READ now, or 0 when it must wait. `own` is the number of
   /// bytes that the session's READs have in flight. A session gets at most as much as remains free for the
   /// others. Therefore one session has at most half of the total. A session without READs in flight always
   /// gets at least a short READ, so that it never waits for the peers of other sessions.

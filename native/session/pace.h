@@ -38,7 +38,8 @@ class Pace {
     return kept_;
   }
 
-  /// Returns how long the current period has exceeded its time; 0 when the last period was completed in time.
+  /// Returns how long the current period has exceeded its time, or 0 when the last period was completed in
+  /// time.
   std::uint64_t late_ns(std::uint64_t now_ns) const { return kept_ ? 0 : now_ns - since_ns_; }
 
  private:

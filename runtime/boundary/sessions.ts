@@ -165,8 +165,8 @@ export class Sessions {
   }
 
   /**
-   * Returns the owner; undefined when the session has none, or when its number belongs to another session by
-   * now.
+   * Returns the owner, or undefined when the session has none, or when its number belongs to another session
+   * by now.
    */
   ownerOf(session: number): SessionOwner | undefined {
     const owner = this.#owners[session & sessionIndexMask];

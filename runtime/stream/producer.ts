@@ -19,7 +19,7 @@ export interface ProducerOwner {
 
 type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
 
-/** Returns the iterator of a synchronous or asynchronous iterable; undefined for anything else. */
+/** Returns the iterator of a synchronous or asynchronous iterable, or undefined for anything else. */
 function iteratorOf(iterable: unknown): { iterator: AnyIterator; sync: boolean } | undefined {
   if (typeof iterable !== 'object' || iterable === null) return undefined;
   const { [Symbol.asyncIterator]: async, [Symbol.iterator]: sync } = iterable as Partial<

@@ -104,7 +104,7 @@ class Device final : public fabric::Device {
   /// events.cc.
   void read_async_events();
   Watchdog& watchdog() { return watchdog_; }
-  /// This function is called each second. Returns false when no queue pair waits for a completion.
+  /// Checks each second whether requests are stuck. Returns false when no queue pair waits for a completion.
   bool check_requests();
   /// Returns whether the device completes no request any more. A removed device (is_gone()) need not be dead.
   /// Objects of a dead device can still be closed.

@@ -26,7 +26,7 @@ class ReadsUnderWay {
   std::uint32_t count() const { return count_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  /// Returns how many of `bytes` bytes the next READ may fetch; 0 when it must wait.
+  /// Returns how many of `bytes` bytes the next READ may fetch, or 0 when it must wait.
   std::uint32_t may_begin(std::uint32_t bytes) const {
     if (slow_ && count_ != 0) return 0;
     return flow_.may_read(bytes_, bytes);
