@@ -24,9 +24,7 @@ export interface Window {
    */
   warmupMs: number;
   measureMs: number;
-  /**
-   * The number of handshakes before those that count, however long they take. Default: none.
-   */
+  /** The number of handshakes before those that count, independent of their duration. Default: none. */
   handshakesFirst?: number;
   /**
    * Time in milliseconds for which the first calls are counted, as a separate figure. By default they are not

@@ -84,7 +84,7 @@ struct QpOptions {
   /// True on the side that requests the connection, false on the side that accepts it. Exactly one side of a
   /// pair is active, and the active side sends first.
   bool active = true;
-  /// The user promises to poll the completion queue until it is empty, whatever happens. Posted requests may
+  /// The user promises to poll the completion queue until it is empty, in all cases. Posted requests may
   /// therefore be delayed until those polls. When this option is false, each request is executed as far as
   /// possible when it is posted.
   bool polls_on = false;

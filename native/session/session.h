@@ -22,8 +22,8 @@ namespace rdma_rpc::session {
 
 class Session final : public Link {
  public:
-  /// Returns the reason why no session is possible on such a device, whatever its options are, or "" when a
-  /// session is possible.
+  /// Returns the reason why no session is possible on such a device with any options, or "" when a session is
+  /// possible.
   static std::string why_unfit(const fabric::Capabilities& can, bool sealed = false);
   /// Returns null, with the reason in `error`, when the device refuses a resource.
   static std::unique_ptr<Session> open(Shared& shared, std::uint32_t number, const SessionOptions& options,

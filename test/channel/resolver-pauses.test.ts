@@ -1,5 +1,5 @@
 /**
- * A resolver that pushes lists which cannot be used. It is asked again after the usual pauses, however often
+ * Tests a resolver that pushes lists which cannot be used. It is asked again after the usual pauses, even if
  * it pushes.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

@@ -77,7 +77,7 @@ function cases(field: Field, scope: FileScope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
   const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
   const result = [`case ${tagOf(field, wireType) | 0}: ${emit(field, scope)}`];
-  // Decoders accept packed and unpacked numbers, whatever the .proto declares.
+  // Decoders accept packed and unpacked numbers, independent of the declaration in the .proto.
   if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
     result.push(`case ${tagOf(field, 2) | 0}: ${run(field, scope)}`);
   return result;

@@ -22,7 +22,7 @@ class YoungBuffers {
   /// because they add external memory to the size of a heap that was small after the last collection.
   static constexpr std::size_t kCollectBytes = std::size_t{4} << 20;
   static constexpr std::size_t kArenaShare = 8;
-  /// When this multiple of kCollectBytes has not been returned, a collection is due whatever it costs,
+  /// When this multiple of kCollectBytes has not been returned, a collection is due even if it is expensive,
   /// because a full collection costs more.
   static constexpr std::size_t kOverdue = 3;
   /// A collection gains nothing for an application that keeps its messages. A collection is therefore wanted

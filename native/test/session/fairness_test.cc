@@ -245,7 +245,7 @@ TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// Sessions have equal shares, however many calls each of them has.
+/// Sessions have equal shares, independent of their numbers of calls.
 TEST_P(Fairness, SessionsHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kCalls = 10;
   constexpr std::uint64_t kTurnsUntilHeard = 2;  // turns of the server until a caller has a response
