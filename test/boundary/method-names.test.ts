@@ -1,6 +1,6 @@
 /**
- * Contexts get the names of methods. Each name is passed once. The number of names is limited, however many
- * names a program makes.
+ * Tests that contexts get the names of methods. Each name is passed once. The number of names is limited,
+ * even if there are many names a program makes.
  */
 import { expect, test } from 'vitest';
 import { noteMethod, onMethodNames } from '../../runtime/boundary/traces/method-names.ts';
