@@ -155,7 +155,7 @@ inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 /// Step by which the staging memory of a session grows.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
 /// Least default size of the staging memory. This size has room for many calls, independent of the size of
-/// the largest message is.
+/// the largest message.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
 /// A reply buffer that is larger than the staging memory divided by this number is not offered with the
 /// request, because the response may be small. The server then asks for the size that it needs.

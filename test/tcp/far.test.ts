@@ -1,7 +1,7 @@
 /**
  * Tests distant clients beside unauthenticated peers that begin a handshake and do not continue it. A client
- * that makes progress connects, with any reasonable round-trip time, and at whatever step the other peers
- * stop.
+ * that makes progress connects, with any reasonable round-trip time, and independent of the step at which the
+ * other peers stop.
  */
 import { connect, type Socket } from 'node:net';
 import { createChannel, createClient, createServer, type Server, type ServerOptions } from 'rdma-rpc';
