@@ -80,8 +80,8 @@ export function regionRestart({ seed, clients, servers, subset }: Fleet, downMs:
 }
 
 /**
- * The number of seconds until all but a hundredth of the connections were back, and the rate at which they
- * would have come back evenly in that time.
+ * Returns the number of seconds until all but a hundredth of the connections were back, and the rate at which
+ * they would have come back evenly in that time.
  */
 export function evenness(perSecond: readonly number[], lost: number): { fullest: number; steady: number } {
   let sum = 0;
@@ -136,7 +136,10 @@ export function latencies(fleet: Fleet, policy: PolicyName, shape: LoadShape, se
   return { p50: at(0.5), p99: at(0.99), p999: at(0.999) };
 }
 
-/** The number of sessions of each server with subsets, and how many sessions move when one server leaves. */
+/**
+ * Returns the number of sessions of each server with subsets, and how many sessions move when one server
+ * leaves.
+ */
 export function subsets({ clients, servers, subset }: Fleet) {
   const all = Array.from({ length: servers }, (_, i) => ({ address: `server-${i}:5000`, weight: 1 }));
   const counts = new Map(all.map(({ address }) => [address, 0]));

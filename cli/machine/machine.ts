@@ -17,7 +17,7 @@ export interface Machine {
   /** Returns the sorted entries of a directory; an empty list when it does not exist. */
   names(path: string): readonly string[];
   exists(path: string): boolean;
-  /** Whether this process may read and write the file. */
+  /** Returns whether this process may read and write the file. */
   usable(path: string): boolean;
 }
 

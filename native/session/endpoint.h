@@ -16,7 +16,7 @@ namespace rdma_rpc::session {
 /// Counts the open calls of a session.
 class CallCount {
  public:
-  /// A stream counts as one call; its parts are not counted.
+  /// Returns the number of calls. A stream counts as one call; its parts are not counted.
   std::uint32_t calls() const { return all_ - parts_; }
   /// Counts parts of streams, too.
   std::uint32_t all() const { return all_; }

@@ -24,7 +24,7 @@ class Flow {
   Flow(const fabric::Capabilities& capabilities, std::uint64_t read_bytes_max)
       : copies_(capabilities.copies_when_posted), read_bytes_max_(read_bytes_max) {}
 
-  /// The sessions that have READs or WRITEs to post, by number.
+  /// Returns the sessions that have READs or WRITEs to post, by number.
   FairQueue& sessions(Bulk kind) { return kind == Bulk::read ? reading_ : writing_; }
   bool waits() const { return !reading_.empty() || !writing_.empty(); }
 

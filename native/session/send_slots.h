@@ -53,7 +53,7 @@ class SendSlots {
   /// Stride of long slots: room for the message, and for a gap after each segment.
   static constexpr std::uint32_t kLongStride =
       kSlotHeadroom + kSegmentedBytesMax + (kSegmentsMax + 1) * kSegmentGap + kSlotTail;
-  /// Number of long slots; 0 when messages are not sent in segments.
+  /// Returns the number of long slots, or 0 when messages are not sent in segments.
   static std::uint32_t long_count_for(std::uint32_t segmented_bytes) {
     return segmented_bytes == 0 ? 0 : kLongSlots;
   }

@@ -26,7 +26,7 @@ class SessionRows {
   void closed(std::uint32_t index);
   /// `security` is the value for SessionRow.
   void name(std::uint32_t index, std::string_view peer, std::uint32_t security);
-  /// The result is empty when the session has no name yet.
+  /// Returns the name of the session, or "" when it has none yet.
   std::string_view name_of(std::uint32_t index) const;
   /// Writes the rows of the sessions to the page.
   void report(const SessionTable& sessions);

@@ -156,8 +156,8 @@ async function rails(
 }
 
 /**
- * A client sends attaches with an address that no device has, until the server ends the connection. Returns
- * the types of the frames that it receives, and what goes wrong for another client meanwhile.
+ * Sends attaches with an address that no device has, as a client, until the server ends the connection.
+ * Returns the types of the frames that it receives, and what goes wrong for another client meanwhile.
  */
 async function manyAttaches(): Promise<object> {
   const { server, address } = await serve(on('nic2,nic3'));

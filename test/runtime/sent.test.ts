@@ -107,7 +107,7 @@ async function check(
   }
 }
 
-/** A server that listens but never answers: the channel stays connecting. */
+/** Starts a server that listens but never answers, so that the channel stays connecting. */
 async function silentAddress(): Promise<string> {
   const server = createTcpServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

@@ -115,8 +115,8 @@ export class Life {
   }
 
   /**
-   * The client learns only from responses that its server is shutting down, so calls that it makes before are
-   * rejected.
+   * Replaces the server without the client's knowledge: the client learns only from responses that its server
+   * is shutting down, so calls that it makes before are rejected.
    */
   #replaceUnheard(): void {
     const { ms } = patience;

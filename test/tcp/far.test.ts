@@ -88,7 +88,7 @@ test('unauthenticated peers that only send hello keep out no distant client', as
   await Promise.all([getsIn(address), getsIn(address), getsIn(address)]);
 });
 
-/** An unauthenticated peer that attaches and never makes its data connection. */
+/** Returns the conversation of an unauthenticated peer that attaches and never makes its data connection. */
 function attaching(): (socket: Socket) => void {
   const own = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0, { protection: 'none' });
   closing.push(() => discardSession(own, 'done'));

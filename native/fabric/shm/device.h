@@ -66,7 +66,7 @@ class Device final : public fabric::Device {
   /// Puts the queue pairs that peers have announced on the lists of their completion queues. For `order` see
   /// collect().
   void collect_announced(std::memory_order order);
-  /// The result is null for shm-fd.
+  /// Returns this device's announcements, or null for shm-fd.
   Announcements* announcements() const {
     return reinterpret_cast<Announcements*>(announcements_segment_.map.data());
   }

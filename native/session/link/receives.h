@@ -121,7 +121,7 @@ class Receives {
 
  private:
   std::byte* received_at() const { return shares() ? shared_.shared_receives.data() : memory_.data(); }
-  /// The received bytes as they are read: a copy where peers can still write to receives.
+  /// Returns the received bytes as they are read: a copy where peers can still write to receives.
   std::byte* readable_at() const { return copies_ != nullptr ? copies_.get() : received_at(); }
   std::size_t readable_bytes() const {
     if (copies_ != nullptr) return own_bytes();

@@ -143,7 +143,7 @@ class SendQueue {
            may_write_on(bytes);
   }
 
-  /// Number of bytes of posted WRITEs that have not completed.
+  /// Returns the number of bytes of posted WRITEs that have not completed.
   std::uint32_t write_bytes_ahead() const { return writes_ahead_; }
   /// Total number of bytes of completed WRITEs.
   std::uint64_t write_bytes_completed() const { return write_bytes_completed_; }

@@ -68,7 +68,7 @@ class RemoteDevice {
                                        std::string* error);
   /// Returns the table entry of this key. The entry's `key` field says whether the key is valid.
   const TableKey& entry(std::uint32_t key) const { return segment().keys[key >> kKeyGenerationBits]; }
-  /// The result is null for shm-fd.
+  /// Returns the peer's announcements, or null for shm-fd.
   Announcements* announcements() const { return reinterpret_cast<Announcements*>(announcements_map_.data()); }
   bool reaches_any_memory() const { return reaches_any_memory_; }
 
