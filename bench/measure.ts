@@ -132,7 +132,7 @@ export async function measure(
         tick(now, now - from);
       }
     }
-    // No later scenario of this pair requests memory by that number, so the memory would stay out of the
+    // No later scenario of this pair requests memory by this number, so the memory would stay out of the
     // arena.
     if (mixedBytes !== 0) clientOf(beyond).buffer(beyond, 0);
   };

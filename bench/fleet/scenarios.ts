@@ -33,9 +33,9 @@ export interface Fleet {
 }
 
 /**
- * All servers of one of three regions stop together and come back after `downMs`. Returns the number of
- * connections that came back in each second after that, and the number of calls that found no connection
- * during that time. Each client makes a call a second.
+ * Simulates a restart of one of three regions: all its servers stop together and come back after `downMs`.
+ * Returns the number of connections that came back in each second after that, and the number of calls that
+ * found no connection during that time. Each client makes a call a second.
  */
 export function regionRestart({ seed, clients, servers, subset }: Fleet, downMs: number) {
   const chance = chanceOf(seed);

@@ -66,7 +66,9 @@ function schema(file: FileChange, { node, name }: Reference, local: string): voi
   file.block('messages', node, `${name}${member}: enums have no schema here; ${instead}`, generatorPage);
 }
 
-/** Returns the name of that value in the generated code. Blocks the file when the enum does not have it. */
+/**
+ * Returns the name of an enum's value in the generated code. Blocks the file when the enum does not have it.
+ */
 function known(
   file: FileChange,
   { node, name }: Reference,

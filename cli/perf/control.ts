@@ -114,7 +114,8 @@ export class Control {
   }
 
   /**
-   * The peer closes its end after reading the message. If it does not, the socket is destroyed after a while.
+   * Ends the connection with a message. The peer closes its end after reading the message. If the peer does
+   * not, the socket is destroyed after a while.
    */
   #bye(text: string): void {
     const late = setTimeout(() => this.#socket.destroy(), byeMs);

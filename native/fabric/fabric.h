@@ -197,8 +197,8 @@ class QueuePair {
     static_cast<void>(addr), static_cast<void>(bytes);
     return false;
   }
-  /// Moves to that state, as ibv_modify_qp does. Returns "", or why the queue pair cannot be moved to that
-  /// state. If that is impossible, nothing has changed. The transitions:
+  /// Moves to `state`, as ibv_modify_qp does. Returns "", or why the queue pair cannot be moved to `state`;
+  /// nothing has changed then. The transitions:
   ///  - RTS → SQD: starts no further send request; Device::poll_events() reports when the requests that were
   ///    already started have completed.
   ///  - SQD → RTS and SQE → RTS: continues to send. (A send that fails on a UC or UD queue pair leads to SQE,

@@ -57,7 +57,7 @@ class Endpoint {
   /// Returns whether the handler of this call has not begun yet. Returns false when the call is over. Only a
   /// server endpoint implements it.
   virtual bool defer_handler(std::uint32_t /*call*/, bool /*deferred*/) { return false; }
-  /// Returns whether the response to that call may be sent in segments. Returns false for a client, which
+  /// Returns whether the response to this call may be sent in segments. Returns false for a client, which
   /// sends no responses.
   virtual bool answers_in_segments(std::uint32_t /*call*/) { return false; }
 

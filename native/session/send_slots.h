@@ -122,7 +122,7 @@ class SendSlots {
     const auto sessions = static_cast<std::uint32_t>(control_[boundary::ctl::sessions]);
     return free() != 0 && held < std::max(1u, reserved / std::max(1u, sessions));
   }
-  /// Returns whether JS has found no slot for that session, and clears the flag.
+  /// Returns whether JS has found no slot for this session, and clears the flag.
   bool take_wanted(std::uint32_t index) {
     return std::exchange(word(index, boundary::slots::wanted), 0) != 0;
   }

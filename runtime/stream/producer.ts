@@ -7,9 +7,9 @@ import type { Scope } from '../core/scopes.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 export interface ProducerOwner {
-  /** The iterable has thrown. */
+  /** Runs when the iterable has thrown. */
   onSourceError(error: unknown): void;
-  /** A message could not be encoded. */
+  /** Runs when a message could not be encoded. */
   onMessageFault(error: unknown): void;
   /** The iterable has thrown after it was stopped. */
   onLateError?(error: unknown): void;
@@ -58,7 +58,7 @@ export class Producer {
     this.resume();
   }
 
-  /** The writer accepts messages again, so reading continues. */
+  /** Continues reading, because the writer accepts messages again. */
   resume(): void {
     const iterator = this.#iterator;
     if (iterator === undefined) return;

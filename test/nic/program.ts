@@ -177,7 +177,7 @@ async function manyAttaches(): Promise<object> {
   return { answers, wrong };
 }
 
-/** Returns the median time of a call with that number of bytes each way, in us. */
+/** Returns the median time of a call, in us, by the number of bytes each way. */
 async function times(): Promise<object> {
   const { server, address } = await serve(on('nic1'));
   const channel = createChannel(address, on('nic0'));

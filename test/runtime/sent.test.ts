@@ -49,7 +49,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Returns a function that makes a call of that kind. */
+/** Returns a function that makes a call of this kind. */
 function caller(channel: Channel, kind: Kind): Bed['call'] {
   const payload = new Uint8Array(kind === 'large' ? 100_000 : 10);
   return (options = {}) =>

@@ -76,7 +76,7 @@ class Bed {
     this.events[Ev.processed] = processed;
     this.stream.onOpenSettled(0);
   }
-  /** A part without content returns. */
+  /** Settles the push of a part without content. */
   poke(): void {
     this.events[Ev.status] = Status.OK;
     this.stream.onPushSettled(0);

@@ -36,7 +36,7 @@ function decodeMessage(field: Field, type: Message, into: string, scope: FileSco
   return `${scope.call(type, 'decodeFrom')}(source, ${extent}, depth + 1${into === '' ? '' : `, ${into}`})`;
 }
 
-/** Returns a switch case that reads a message with that statement. */
+/** Returns a switch case that reads a message by `statement`. */
 function messageCase(field: Field, statement: string): string {
   if (!field.delimited) return `${statement} break;`;
   return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; ${statement} source.at = behind; break; }`;

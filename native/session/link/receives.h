@@ -61,8 +61,8 @@ class Receives {
     if (number >= first_overflow_slot_) return ReceiveSlot::overflow(number);
     return copies_ != nullptr ? ReceiveSlot::copy(number) : ReceiveSlot::receive(number);
   }
-  /// These functions return the memory that contains the bytes of a frame in that slot, as JS has it, and the
-  /// offset of the frame in that memory.
+  /// The first function returns the memory that contains the bytes of a frame in `slot`, as JS has it. The
+  /// second function returns the offset of the frame in this memory.
   std::byte* memory_of(ReceiveSlot slot) const {
     return slot.is_short() ? shared_.short_messages.data()
                            : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;

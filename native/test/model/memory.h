@@ -30,8 +30,8 @@ class Memory {
   std::uint64_t load(std::size_t thread, const void* word, std::size_t bytes, std::memory_order order,
                      const Choose& choose);
   void store(std::size_t thread, void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
-  /// Updates the newest value, and returns its index. The new value inherits the release of that value (a
-  /// release sequence).
+  /// Updates the newest value, and returns its index. The new value inherits the release of the value that it
+  /// replaces (a release sequence).
   std::uint64_t update(std::size_t thread, void* word, std::size_t bytes, std::uint64_t keep,
                        std::uint64_t set, std::memory_order order);
   void fence(std::size_t thread, std::memory_order order);

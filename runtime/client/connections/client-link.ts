@@ -57,7 +57,7 @@ export interface ConnectionServing {
 /** The queue pair of a connection for remote memory (memory/). */
 export interface ConnectionMemory {
   onFrame(frame: MemoryAccepted | MemoryEnd): void;
-  /** The connection has ended. */
+  /** Runs when the connection has ended. */
   end(reason: string): void;
 }
 

@@ -116,7 +116,7 @@ class SendQueue {
   SendSlot* reading();
   /// Completes the oldest READ, all of whose bytes have arrived.
   void read_done();
-  /// Makes outstanding READs into that memory discard their bytes.
+  /// Makes outstanding READs into [addr, addr + bytes) discard their bytes.
   void abandon_reads(std::uint64_t addr, std::uint64_t bytes);
   /// Records that the peer refused request `number`. Returns false when no request with this number can still
   /// be refused (a protocol error).
