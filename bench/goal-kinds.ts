@@ -36,7 +36,7 @@ function besideAnother(
   };
 }
 
-/** A goal for the calls/s of one row as a share of another row's. */
+/** Returns a goal for the calls/s of one row as a share of another row's. */
 const callsShareOf = (goal: string, place: Place, base: Place, least: number): Goal =>
   besideAnother(goal, place, base, (row, other) => {
     const share = row.callsPerSecond / other.callsPerSecond;
@@ -44,8 +44,8 @@ const callsShareOf = (goal: string, place: Place, base: Place, least: number): G
   });
 
 /**
- * A goal for the calls/s of `peer`, compared with those of `base`. `goal` is the requirement in words,
- * including the share.
+ * Returns a goal for the calls/s of `peer`, compared with those of `base`. `goal` is the requirement in
+ * words, including the share.
  */
 export const callsShare = (
   scenario: string,
@@ -74,7 +74,7 @@ export const callsShareOfUnsealed = (scenario: string, least: number): Goal =>
     (share) => `sealed ${share} of the calls/s of unsealed sessions`,
   );
 
-/** A goal for the calls/s of one scenario, compared with those of another. */
+/** Returns a goal for the calls/s of one scenario, compared with those of another. */
 export const callsShareOfScenario = (scenario: string, base: string, least: number): Goal =>
   callsShareOf(
     `${scenario}: at least ${percent(least)} of the calls/s of ${base}`,
@@ -111,7 +111,8 @@ export function plainBeside(
 }
 
 /**
- * A goal for the memory of both processes of a program as in the quick start, some seconds after large calls.
+ * Returns a goal for the memory of both processes of a program as in the quick start, some seconds after
+ * large calls.
  */
 export function restAtMost(scenario: string, most: number): Goal {
   return {
@@ -127,8 +128,8 @@ export function restAtMost(scenario: string, most: number): Goal {
 }
 
 /**
- * A goal for the time of a call, as a multiple of the time in another scenario with the same number of calls
- * in flight.
+ * Returns a goal for the time of a call, as a multiple of the time in another scenario with the same number
+ * of calls in flight.
  */
 export function timeTimesScenario(scenario: string, base: string, most: number): Goal {
   const goal = `${scenario}: a call takes at most ${most} × the time of ${base}`;
@@ -139,8 +140,8 @@ export function timeTimesScenario(scenario: string, base: string, most: number):
 }
 
 /**
- * A goal that no step between neighbours of `scenarios` is a cliff. `bytes` is as for `stepsOf`. The last
- * scenario is then listed because it usually has the best byte rate.
+ * Returns a goal that no step between neighbours of `scenarios` is a cliff. `bytes` is as for `stepsOf`. The
+ * last scenario is then listed because it usually has the best byte rate.
  */
 export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   return {
@@ -159,7 +160,7 @@ export function noCliff(scenarios: readonly string[], bytes = false): Goal {
   };
 }
 
-/** A goal that no cliff lies between `base` and the same load with more calls in flight. */
+/** Returns a goal that no cliff lies between `base` and the same load with more calls in flight. */
 export function noDrop(scenario: string, base: string, peer = own): Goal {
   const goal = `${scenario}${peer === own ? '' : ` (${peer})`}: a call takes at most ${cliffMin} × the time of ${base}`;
   return besideAnother(goal, [scenario, peer], [base, peer], (row, other) => {
@@ -185,8 +186,8 @@ export function callsTimesGrpc(scenario: string, least: number, peer = own, base
 }
 
 /**
- * A goal of at least this number of GB/s, or of at least this share of what a C program sends in the same
- * run.
+ * Returns a goal of at least this number of GB/s, or of at least this share of what a C program sends in the
+ * same run.
  */
 export function bytesBesideSender(scenario: string, leastBytes: number, leastShare: number): Goal {
   const goal = `${scenario}: at least ${leastBytes / 1e9} GB/s, or ${percent(leastShare)} of the rate of a plain C sender`;
@@ -199,7 +200,9 @@ export function bytesBesideSender(scenario: string, leastBytes: number, leastSha
   });
 }
 
-/** A goal for the latency of small calls beside a transfer, as a multiple of their latency without it. */
+/**
+ * Returns a goal for the latency of small calls beside a transfer, as a multiple of their latency without it.
+ */
 export function besideTimesAlone(scenario: string, alone: string, p50Most: number, p99Most: number): Goal {
   const goal = `${scenario}: p50 at most ${p50Most} × and p99 at most ${p99Most} × the p50 of ${alone}`;
   return besideAnother(goal, [scenario], [alone], (row, base) => {
@@ -208,7 +211,7 @@ export function besideTimesAlone(scenario: string, alone: string, p50Most: numbe
   });
 }
 
-/** A goal for the latency of small calls beside a transfer. */
+/** Returns a goal for the latency of small calls beside a transfer. */
 export function besideAtMost(scenario: string, p50Most: number, p99Most: number, p999Most: number): Goal {
   return {
     goal: `${scenario}: p50 at most ${p50Most} us, p99 at most ${p99Most} us, p99.9 at most ${p999Most} us`,
@@ -241,7 +244,7 @@ export function sealedBytes(scenario: string, leastBytes: number): Goal {
   };
 }
 
-/** A goal for mutually authenticated handshakes, with one thread on each side. */
+/** Returns a goal for mutually authenticated handshakes, with one thread on each side. */
 export function handshakes(scenario: string, mostUs: number, leastPerSecond: number): Goal {
   return {
     goal: `${scenario}: with TLS at most ${mostUs / 1000} ms of CPU time on each side, and at least ${leastPerSecond} new sessions/s`,

@@ -32,7 +32,7 @@ export interface Verdict {
   goal: string;
   /** The measured figures, in words. */
   found: string;
-  /** It is undefined when a row that the goal needs is missing in this run. */
+  /** Undefined when a row that the goal needs is missing in this run. */
   reached: boolean | undefined;
 }
 

@@ -24,9 +24,7 @@ export interface Window {
    */
   warmupMs: number;
   measureMs: number;
-  /**
-   * The number of handshakes before those that count, however long they take. Default: none.
-   */
+  /** The number of handshakes before those that count, independent of their duration. Default: none. */
   handshakesFirst?: number;
   /**
    * Time in milliseconds for which the first calls are counted, as a separate figure. By default they are not
@@ -134,7 +132,7 @@ export async function measure(
         tick(now, now - from);
       }
     }
-    // No later scenario of this pair requests memory by that number, so the memory would stay out of the
+    // No later scenario of this pair requests memory by this number, so the memory would stay out of the
     // arena.
     if (mixedBytes !== 0) clientOf(beyond).buffer(beyond, 0);
   };

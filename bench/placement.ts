@@ -86,7 +86,7 @@ function allowedCpus(): Cpu[] {
 
 /** The placement on this machine, and a sentence about it for the head of a report. */
 export interface Here {
-  /** It is undefined where processes cannot be pinned. */
+  /** Undefined where processes cannot be pinned. */
   readonly placement: Placement | undefined;
   readonly text: string;
 }

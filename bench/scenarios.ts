@@ -80,18 +80,20 @@ export function load(
   };
 }
 
-/** Small calls, one at a time, while one transfer follows another. */
+/** Returns a scenario with small calls, one at a time, while one transfer follows another. */
 function beside(payload: string, besideBytes: number): Scenario {
   return { ...load('echo', '32B', 32, 1), name: `echo-32B-x1-beside-${payload}`, besideBytes };
 }
 
-/** The transfers use a separate connection, from the same process. */
+/**
+ * Returns the scenario of beside() in which the transfers use a separate connection, from the same process.
+ */
 function besideAnother(payload: string, besideBytes: number): Scenario {
   const scenario = beside(payload, besideBytes);
   return { ...scenario, name: `${scenario.name}-elsewhere`, sessions: 2 };
 }
 
-/** Small calls among which `mixedTenths` of ten are large. */
+/** Returns a scenario with small calls, among which `mixedTenths` of ten are large. */
 export function mixed(small: Scenario, mixedTenths: number, large: string, mixedBytes: number): Scenario {
   return { ...small, name: `${small.name}-mixed-${large}`, mixedBytes, mixedTenths };
 }

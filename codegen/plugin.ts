@@ -125,7 +125,7 @@ function schemaOf(request: CodeGeneratorRequest, diagnostics: Diagnostic[]): Sch
   return schema;
 }
 
-/** It never throws for errors in the input, because these are part of the response. */
+/** Runs the plug-in. Never throws for errors in the input, because the response contains them. */
 export function runPlugin(bytes: Uint8Array): PluginResult {
   const diagnostics: Diagnostic[] = [];
   const respond = (fields: { error?: string; file?: { name: string; content: string }[] }): PluginResult => ({

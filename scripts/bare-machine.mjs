@@ -69,7 +69,7 @@ const WITHOUT_GIT = 'rm -rf .git "$(command -v git)" && npx --no-install vitest 
 
 class NotHere extends Error {}
 
-/** The commands that the README gives a newcomer for a clone. */
+/** Returns the commands that the README gives a newcomer for a clone. */
 function commandsOfReadme() {
   const [, block] = /^## Try it\n[\s\S]*?^```sh\n([\s\S]*?)^```$/m.exec(
     readFileSync(join(project, 'README.md'), 'utf8'),
@@ -224,7 +224,7 @@ function recordOf(root, { folder }, command, ended) {
   return recorded;
 }
 
-/** The files that set-up and `npm test` create in a checkout. */
+/** Returns the files that set-up and `npm test` create in a checkout. */
 function made() {
   const targets = JSON.parse(readFileSync(join(project, 'scripts/gen-targets.json'), 'utf8'));
   const build = ['.stamps', 'Release', 'native'].map((name) => join('build', name));

@@ -1,6 +1,6 @@
 /**
- * Measures the curves, after setup: starts dist/bench/scale/main.js with the given arguments. Its peers are
- * those of scripts/bench.mjs.
+ * Measures the curves, after setup: starts dist/bench/scale/main.js with the given arguments. It compares
+ * with the same libraries as scripts/bench.mjs.
  */
 import { spawnSync } from 'node:child_process';
 import { installPeers } from './bench-peers.mjs';

@@ -23,7 +23,8 @@ const protocIncludes = () => [
 ];
 
 /**
- * The folder of initdb, pg_ctl and pgbench, of the newest PostgreSQL of Debian; undefined without PostgreSQL.
+ * Returns the folder of initdb, pg_ctl and pgbench, of the newest PostgreSQL of Debian, or undefined without
+ * PostgreSQL.
  */
 export function postgresPrograms() {
   const folder = '/usr/lib/postgresql';
@@ -164,7 +165,7 @@ export const packagesOf = (purposes) =>
 /** The purposes of programs that go through the tunnel. */
 export const PROGRAMS = ['redis', 'postgres', 'nginx', 'iperf3', 'ssh'];
 
-/** The packages of `purpose`, a key of NEEDS, that are missing. */
+/** Returns the missing packages of `purpose`, which is a key of NEEDS. */
 export function missing(purpose) {
   return NEEDS[purpose].filter((need) => !need.present()).map((need) => need.debian);
 }

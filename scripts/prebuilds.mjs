@@ -18,7 +18,7 @@ const EMULATOR = { arm64: 'qemu-aarch64-static', x64: 'qemu-x86_64-static' };
 export const buildDirectory = (arch) => `build/portable-${arch}`;
 export const prebuilt = (arch) => join('prebuilds', `linux-${arch}`);
 
-/** The purposes, in debian.mjs, of the packages that building the binaries for `arch` needs. */
+/** Returns the purposes, in debian.mjs, of the packages that building the binaries for `arch` needs. */
 const purposesOf = (arch) => ['build', 'sysroot', `portable ${arch}`];
 
 /** Returns the reason why the binaries for `arch` cannot be built here, or '' when they can be built. */

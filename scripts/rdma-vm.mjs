@@ -10,7 +10,8 @@ import { install } from './debian.mjs';
 import { NOT_RUN } from './results.mjs';
 
 /**
- * The command that boots a guest. The guest ends with the process that started it, however that process ends.
+ * The command that boots a guest. The guest ends with the process that started it, even if that process is
+ * killed.
  */
 export const boot = ['setpriv', '--pdeathsig', 'TERM', join(root, 'test/rdma-vm/boot.sh')];
 

@@ -89,7 +89,7 @@ const HEADERS = { 'node-addon-api': '', 'node-api-headers': 'include' };
 
 const nameOf = (library) => library.slice(library.indexOf('/') + 1);
 
-/** A plugin for esbuild that replaces modules with matching names by empty modules. */
+/** Returns a plugin for esbuild that replaces modules with matching names by empty modules. */
 const without = (names) => ({
   name: 'without',
   setup({ onResolve, onLoad }) {

@@ -26,7 +26,7 @@ const plugins = { 'ts-proto': '2.18.0', '@bufbuild/protoc-gen-es': '2.17.0', '@b
 export interface Generation {
   readonly what: string;
   readonly peer: string;
-  /** It is undefined when the row is derived from the output of another row. */
+  /** Undefined when the row is derived from the output of another row. */
   readonly generateMs: number | undefined;
   readonly tscMs: number;
 }

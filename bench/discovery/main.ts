@@ -37,7 +37,7 @@ const ttlMs = 2000;
 
 const portOf = (address: string): number => Number(address.split(':').at(-1));
 
-/** A server whose answers contain its port. */
+/** Starts a server whose answers contain its port. */
 async function started() {
   let id = 0;
   const server = createServer().add(BenchDefinition, { echo: () => ({ id }) });
@@ -67,7 +67,7 @@ function percentiles(all: readonly number[]): string[] {
   return [at(0.5), at(0.99), shown(sorted.at(-1)!)];
 }
 
-/** The time in ms from the change in the registry until a call has reached the new server. */
+/** Returns the time in ms from the change in the registry until a call has reached the new server. */
 async function added(resolver: Resolver, add: (address: string, server: object) => Promise<void>) {
   const { channel, call } = callerOf(resolver);
   const first = await started();
@@ -87,7 +87,7 @@ async function added(resolver: Resolver, add: (address: string, server: object) 
   return times;
 }
 
-/** A process with a server that registers itself. */
+/** Starts a process with a server that registers itself. */
 async function child(endpoints: string): Promise<{ process: ChildProcess; address: string }> {
   const file = fileURLToPath(new URL('./server.js', import.meta.url));
   const running = spawn(process.execPath, [file, endpoints, service, String(ttlMs)], {
@@ -97,7 +97,7 @@ async function child(endpoints: string): Promise<{ process: ChildProcess; addres
   throw new Error('the server has ended');
 }
 
-/** The time in ms from the end of a server's process until its address has left the list. */
+/** Returns the times in ms from the end of a server's process until its address has left the list. */
 async function killed(url: string): Promise<number[]> {
   const { channel, call } = callerOf(etcd({ endpoints: url, service }));
   const stays = await child(url);

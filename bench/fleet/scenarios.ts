@@ -33,9 +33,9 @@ export interface Fleet {
 }
 
 /**
- * All servers of one of three regions stop together and come back after `downMs`. Returns the number of
- * connections that came back in each second after that, and the number of calls that found no connection
- * during that time. Each client makes a call a second.
+ * Simulates a restart of one of three regions: all its servers stop together and come back after `downMs`.
+ * Returns the number of connections that came back in each second after that, and the number of calls that
+ * found no connection during that time. Each client makes a call a second.
  */
 export function regionRestart({ seed, clients, servers, subset }: Fleet, downMs: number) {
   const chance = chanceOf(seed);
@@ -80,8 +80,8 @@ export function regionRestart({ seed, clients, servers, subset }: Fleet, downMs:
 }
 
 /**
- * The number of seconds until all but a hundredth of the connections were back, and the rate at which they
- * would have come back evenly in that time.
+ * Returns the number of seconds until all but a hundredth of the connections were back, and the rate at which
+ * they would have come back evenly in that time.
  */
 export function evenness(perSecond: readonly number[], lost: number): { fullest: number; steady: number } {
   let sum = 0;
@@ -136,7 +136,10 @@ export function latencies(fleet: Fleet, policy: PolicyName, shape: LoadShape, se
   return { p50: at(0.5), p99: at(0.99), p999: at(0.999) };
 }
 
-/** The number of sessions of each server with subsets, and how many sessions move when one server leaves. */
+/**
+ * Returns the number of sessions of each server with subsets, and how many sessions move when one server
+ * leaves.
+ */
 export function subsets({ clients, servers, subset }: Fleet) {
   const all = Array.from({ length: servers }, (_, i) => ({ address: `server-${i}:5000`, weight: 1 }));
   const counts = new Map(all.map(({ address }) => [address, 0]));

@@ -20,7 +20,7 @@ const scenario = socketScenarios.find((each) => each.name === name)!;
 const send = (message: FromEnd): Promise<void> =>
   new Promise((resolve) => void process.send?.(message, undefined, undefined, () => resolve()));
 
-/** The server's action for each connection. */
+/** Returns the server's action for each connection. */
 function serving({ kind, bytes }: SocketScenario): (socket: Duplex) => void {
   if (kind === 'ping')
     return (socket) => {

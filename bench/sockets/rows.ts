@@ -55,7 +55,10 @@ function of(rows: readonly SocketRow[], scenario: string, peer: string): SocketR
   return rows.filter((row) => row.scenario === scenario && row.peer === peer);
 }
 
-/** The median of the rounds' own ratios, because a slowdown of the machine affects all peers of a round. */
+/**
+ * Returns the median of the rounds' own ratios, because a slowdown of the machine affects all peers of a
+ * round.
+ */
 function ratio(
   rows: readonly SocketRow[],
   scenario: string,

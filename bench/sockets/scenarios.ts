@@ -35,7 +35,7 @@ export const socketScenarios: readonly SocketScenario[] = [
 export const libraries = ['node:net', 'rdma-rpc', 'rdma-rpc stays'] as const;
 export type Library = (typeof libraries)[number];
 
-/** The libraries that run a scenario. */
+/** Returns the libraries that run a scenario. */
 export function librariesOf({ kind }: SocketScenario): readonly Library[] {
   return kind === 'write' ? libraries : libraries.slice(0, 2);
 }

@@ -46,7 +46,7 @@ export type Way = (typeof ways)[number];
 export interface TunnelMeasurement extends CpuUse {
   /** The number of requests; for iperf3, the number of bytes. */
   readonly perSecond: number;
-  /** It is zero for iperf3. */
+  /** Zero for iperf3. */
   readonly p50Us: number;
   readonly p99Us: number;
 }

@@ -5,11 +5,9 @@
 import { writeSync } from 'node:fs';
 
 export interface Start {
-  /**
-   * CPU time in microseconds of the process with all its threads. It is counted from the first instruction
-   * until the modules were loaded, and until the process was done.
-   */
+  /** CPU time in us, of all threads, from the first instruction until the modules are loaded. */
   readonly importUs: number;
+  /** The same until the process is done. */
   readonly doneUs: number;
 }
 

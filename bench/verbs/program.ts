@@ -13,8 +13,8 @@ export interface Ended {
 }
 
 /**
- * `ended` resolves however the program ends, because its output decides about success. The output names the
- * signal at its end if a signal has ended the program.
+ * `ended` resolves for each kind of exit, because the program's output decides about success. The output
+ * names the signal at its end if a signal has ended the program.
  */
 export function start(
   command: readonly string[],

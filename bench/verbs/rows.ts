@@ -12,7 +12,7 @@ export interface Row {
    * figures would be meaningless.
    */
   sameRun: boolean;
-  /** It is null when the row did not run. */
+  /** Null when the row did not run. */
   rounds: (number | null)[];
   /** The reason why a round did not run; '' when all rounds ran. */
   why: string;

@@ -12,7 +12,7 @@ export interface Plan {
   /** Number of calls, or Infinity when only the time limits them. */
   readonly total: number;
   readonly durationMs: number;
-  /** It is undefined for a closed loop. */
+  /** Undefined for a closed loop. */
   readonly schedule: Schedule | undefined;
   /** Time after the last scheduled call in which late calls may still begin. */
   readonly graceMs: number;

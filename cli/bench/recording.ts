@@ -1,8 +1,8 @@
 /**
  * Records the durations of a load's calls: HdrHistograms by time interval, status codes, and every call if a
  * table of calls is requested. When calls are scheduled, each interval has two histograms: one of times since
- * the calls began, and one of times since they were scheduled. It uses a limited amount of memory, whatever
- * the number of calls. `rdma-rpc bench` uses this file.
+ * the calls began, and one of times since they were scheduled. It uses a limited amount of memory,
+ * independent of the number of calls. `rdma-rpc bench` uses this file.
  */
 import { build } from '#hdr-histogram';
 import { CallTable } from './call-table.ts';

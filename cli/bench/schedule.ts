@@ -81,7 +81,7 @@ export class Schedule {
     this.#segments.push({ fromMs, rate, slope, before });
   }
 
-  /** Returns the scheduled time of that call, without changing this schedule. */
+  /** Returns the scheduled time of call number `call`, without changing this schedule. */
   timeOf(call: number): number {
     return new Schedule(this.rates).intendedAt(call);
   }

@@ -34,7 +34,7 @@ export interface Target {
     readonly fabric?: string;
     readonly device?: string;
   };
-  /** Returns the method named `call` of that service, once for each connection. */
+  /** Returns the method named `call` of `service`, once for each connection. */
   calls(service: ServiceDefinition): AnyCall[];
   /** Returns the counters of this process's native layers, or undefined when the calls do not use them. */
   stats(): Stats | undefined;

@@ -18,7 +18,10 @@ const searchedMax = 1 << 20;
 /** The tiers, from the shortest messages to the longest. */
 const order: readonly Tier[] = ['inline', 'eager', 'segmented', 'bulk'];
 
-/** `tierAt` returns the tier of a message of that size, unaffected by earlier messages. */
+/**
+ * Returns the ranges of sizes that have the same tier. `tierAt` returns the tier of a message of `bytes`
+ * bytes, unaffected by earlier messages.
+ */
 export async function tierRanges(tierAt: (bytes: number) => Promise<Tier>): Promise<TierRange[]> {
   const known = new Map<number, number>();
   const rankAt = async (bytes: number): Promise<number> => {
@@ -26,7 +29,7 @@ export async function tierRanges(tierAt: (bytes: number) => Promise<Tier>): Prom
     known.set(bytes, rank);
     return rank;
   };
-  /** Returns the largest size of that rank; `from` must have that rank. */
+  /** Returns the largest size that has this rank; the size `from` must have it, too. */
   const largest = async (rank: number, from: number): Promise<number> => {
     const above = [...known].filter(([, each]) => each > rank).map(([bytes]) => bytes);
     let [low, high] = [from, Math.min(...above)];

@@ -116,7 +116,8 @@ export type Caller = (request: number, response: number) => Promise<Call>;
 
 /**
  * Creates a pair of sides for `use`. The carriers are the fields that give requests and responses their
- * sizes. Throws an RpcError, or an Error, when the fabric is unavailable or refuses a call of that size.
+ * sizes. Throws an RpcError, or an Error, when the fabric is unavailable or refuses a call of the requested
+ * size.
  */
 export async function withPair<T>(
   pair: Pair,

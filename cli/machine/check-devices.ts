@@ -150,7 +150,7 @@ export function checkMtuMismatch(_: Machine, { verbs }: Facts): Finding[] {
   ];
 }
 
-/** Returns the RoCE version that rdma_cm uses on a port; undefined when the kernel has no file for it. */
+/** Returns the RoCE version that rdma_cm uses on a port, or undefined when the kernel has no file for it. */
 export const rdmaCmMode = (machine: Machine, device: string, port: number): string | undefined =>
   machine.text(`/sys/kernel/config/rdma_cm/${device}/ports/${port}/default_roce_mode`);
 

@@ -16,7 +16,7 @@ function numbersOf(list: string): Set<number> {
 }
 
 /**
- * Returns the node of a device; undefined when the machine has only one node, or when the kernel does not
+ * Returns the node of a device, or undefined when the machine has only one node, or when the kernel does not
  * know the node.
  */
 export function nodeOf(machine: Machine, device: string): number | undefined {

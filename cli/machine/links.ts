@@ -72,7 +72,7 @@ export function linksOf(machine: Machine, counters: readonly DeviceCounters[]): 
   );
 }
 
-/** Returns a remedy that follows from the link's state; undefined for a link that works. */
+/** Returns a remedy that follows from the link's state, or undefined for a link that works. */
 function remedyOf({ state, physicalState, linkLayer, smLid, netdevs }: Link): string | undefined {
   if (state === 'ACTIVE') return undefined;
   if (linkLayer === 'Ethernet') {

@@ -8,8 +8,8 @@ import { join } from 'node:path';
 /** Paths are absolute, as on the real system. */
 export interface Machine {
   /**
-   * Returns the content without surrounding white space; undefined when the file does not exist or cannot be
-   * read.
+   * Returns the content without surrounding white space, or undefined when the file does not exist or cannot
+   * be read.
    */
   text(path: string): string | undefined;
   /** Returns the target of a symbolic link, or undefined when the path is not a symbolic link. */
@@ -17,7 +17,7 @@ export interface Machine {
   /** Returns the sorted entries of a directory; an empty list when it does not exist. */
   names(path: string): readonly string[];
   exists(path: string): boolean;
-  /** Whether this process may read and write the file. */
+  /** Returns whether this process may read and write the file. */
   usable(path: string): boolean;
 }
 

@@ -66,7 +66,9 @@ function schema(file: FileChange, { node, name }: Reference, local: string): voi
   file.block('messages', node, `${name}${member}: enums have no schema here; ${instead}`, generatorPage);
 }
 
-/** Returns the name of that value in the generated code. Blocks the file when the enum does not have it. */
+/**
+ * Returns the name of an enum's value in the generated code. Blocks the file when the enum does not have it.
+ */
 function known(
   file: FileChange,
   { node, name }: Reference,
@@ -112,7 +114,7 @@ function element(
   return true;
 }
 
-/** Returns the first value without the prefix that all values share; undefined when they share none. */
+/** Returns the first value without the prefix that all values share, or undefined when they share none. */
 function shortened(values: readonly string[]): string | undefined {
   const [first = ''] = values;
   for (let at = first.lastIndexOf('_'); at > 0; at = first.lastIndexOf('_', at - 1))

@@ -49,7 +49,7 @@ export class GeneratedNames {
   }
 
   /**
-   * Returns the export of that name from the same file as `like`, such as `GreeterDefinition` for the class
+   * Returns the export with this name from the same file as `like`, such as `GreeterDefinition` for the class
    * `GreeterClient`.
    */
   named(name: string, like: Reference): Exported | undefined {

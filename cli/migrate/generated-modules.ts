@@ -22,7 +22,7 @@ export function isGeneratedImport(module: string, from: string): boolean {
   return !libraries.test(module) && isGeneratedModule(module, textOf(module, from));
 }
 
-/** Returns the text of a module with a relative name; undefined when the file is not found. */
+/** Returns the text of a module with a relative name, or undefined when the file is not found. */
 function textOf(module: string, from: string): string | undefined {
   if (!module.startsWith('.')) return undefined;
   const base = resolve(dirname(from), module);

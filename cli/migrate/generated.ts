@@ -57,7 +57,7 @@ export class Generated {
   }
 
   /**
-   * Returns the export of that name. When several files export it, the file is chosen whose path is most
+   * Returns the export with this name. When several files export it, the file is chosen whose path is most
    * similar to that of the replaced module (`module`, an absolute path if known). Returns undefined when no
    * file exports the name, or when two paths are equally similar.
    */

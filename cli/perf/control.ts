@@ -30,7 +30,8 @@ export class Control {
   constructor(socket: Socket, peer: string) {
     this.#socket = socket;
     this.#peer = peer;
-    // Keep-alive detects a peer whose host is gone. Otherwise this would be noticed only after the step.
+    // Keep-alive detects a peer whose host is gone. Without keep-alive, the loss of the host would be noticed
+    // only after the test step.
     socket.setNoDelay(true).setKeepAlive(true, keepAliveMs).setEncoding('utf8');
     socket.on('data', (text) => this.#take(String(text)));
     socket.on('error', (error: NodeJS.ErrnoException) =>
@@ -113,7 +114,8 @@ export class Control {
   }
 
   /**
-   * The peer closes its end after reading the message. If it does not, the socket is destroyed after a while.
+   * Ends the connection with a message. The peer closes its end after reading the message. If the peer does
+   * not, the socket is destroyed after a while.
    */
   #bye(text: string): void {
     const late = setTimeout(() => this.#socket.destroy(), byeMs);

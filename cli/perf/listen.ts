@@ -55,7 +55,7 @@ class Together {
     });
   }
 
-  /** One of the peers has failed. */
+  /** Handles the failure of a peer. */
   fail(error: Error): void {
     this.#error ??= error;
     for (const each of this.#waiting.splice(0)) each.fail(error);

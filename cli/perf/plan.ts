@@ -70,13 +70,13 @@ export const limits = {
   memory: { min: 0, max: 2 ** 31 },
 } as const;
 
-/** Default number of iterations of a test without a duration, as in perftest. */
+/** Returns the default number of iterations of a test without a duration, as in perftest. */
 export const iterationsDefault = (test: TestName): number => (test === 'write_bw' ? 5000 : 1000);
 export const sizeDefault = (test: TestName): number =>
   test.startsWith('atomic') ? 8 : isLatency(test) ? 2 : 65_536;
 /**
- * Default depth of the send queue. A queue longer than the number of requests in flight only uses more
- * memory.
+ * Returns the default depth of the send queue. A queue longer than the number of requests in flight only uses
+ * more memory.
  */
 export const depthDefault = (test: TestName): number => (isLatency(test) ? 1 : 128);
 /** Without SENDs, only the first message of a connection needs a receive. */

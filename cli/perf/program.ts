@@ -171,7 +171,7 @@ export class Program {
     return ended;
   }
 
-  /** The peer has finished, and has sent this number of messages in this step. */
+  /** Stops the step: the peer has finished, and has sent this number of messages in it. */
   stop(expected: number): void {
     this.#child.stdin.write(lineOf('stop', { expected }));
   }

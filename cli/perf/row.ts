@@ -13,7 +13,7 @@ export interface Row {
   readonly bytes: number;
   readonly messages: number;
   readonly elapsedUs: number;
-  /** It is null in bandwidth tests, and in tests with a duration. */
+  /** Null in bandwidth tests, and in tests with a duration. */
   readonly latencyUs: LatencyUs | null;
   /** Mean latency of a message in tests with a duration; null in bandwidth tests. */
   readonly meanUs: number | null;

@@ -30,7 +30,7 @@ export class Stopped extends Error {
 export interface Target {
   readonly address: Address;
   readonly side: LocalSide;
-  /** It is undefined without TLS. */
+  /** Undefined without TLS. */
   readonly tls: TlsDial | undefined;
   /** Time limit in milliseconds until the session is open, and for each round trip. */
   readonly timeoutMs: number;

@@ -7,7 +7,7 @@ import type { Session } from './session.ts';
 import { toMicroseconds } from './steps.ts';
 
 export interface Round {
-  /** It is absent when the server does not answer pings of the sideband. */
+  /** Absent when the server does not answer pings of the sideband. */
   readonly sidebandMs?: number;
   readonly fabricMs: number;
 }

@@ -93,7 +93,7 @@ export class CallReport {
     this.#metadata('trailer', trailer);
   }
 
-  /** Throws an Error when the bytes are not a message of that type. */
+  /** Throws an Error when the bytes are not a message of the response's type. */
   message(bytes: Uint8Array): void {
     ++this.#tally.answers;
     this.#tally.answerBytes += bytes.byteLength;

@@ -1,6 +1,6 @@
 /**
- * A full screen of the terminal during a command. It shows lines, reads keys, and restores the terminal
- * however the command ends. It uses plain ANSI with an alternate screen, and no library.
+ * A full screen of the terminal during a command. It shows lines, reads keys, and restores the terminal at
+ * every kind of exit. It uses plain ANSI with an alternate screen, and no library.
  */
 
 /** Wrapping is turned off, because a character may be wider than one column. */

@@ -90,7 +90,7 @@ async function top(pid: number, { interval, once, json }: TopFlags): Promise<voi
   const live = once !== true && json !== true && process.stdout.isTTY === true;
   let terminal: Terminal | undefined;
   let shown: View | undefined;
-  // Rates and latencies are those between two readings.
+  // The first screen has no rates or latencies, because they need two readings.
   let note = `rates and latencies in ${interval} s`;
   const show = (): void => {
     if (terminal !== undefined && shown !== undefined) terminal.show(screenOf(shown, terminal, note));

@@ -117,7 +117,7 @@ export class Conduit {
     return this.#finArrived && this.#finSent;
   }
 
-  /** The connection is lost, so its program gets a reset. */
+  /** Ends a lost connection, whose program gets a reset. */
   lose(error: Error, wasConnecting: boolean): void {
     this.#cut = true;
     this.#fail(error, wasConnecting);

@@ -14,7 +14,7 @@ export class HeldMessage {
     this.#lease = lease;
   }
 
-  /** A write of some of the data begins; `done()` must be called once when it has ended. */
+  /** Records that a write of some of the data begins; `done()` must be called once when it has ended. */
   hold(): void {
     ++this.#uses;
   }

@@ -63,7 +63,8 @@ export async function listenOn(address: string, onConnection: (socket: Socket) =
     return { server, bound: boundAddress(server.address()), stop: () => void server.close() };
   }
   const taken = await UnixPath.take(parsed.path, (path) => listen({ path }));
-  // The path goes first, because a program that finds it must also find a server that listens.
+  // Remove the path before closing the server, so that a program that finds the path always finds a listening
+  // server.
   const stop = (): void => {
     taken.release();
     server.close();

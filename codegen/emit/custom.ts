@@ -23,7 +23,7 @@ export function plainText(value: Plain): string {
   return entries.length === 0 ? '{}' : `{ ${entries.join(', ')} }`;
 }
 
-/** Returns the type that `as const` gives to that literal. */
+/** Returns the type of the literal that plainText(value) writes, as `as const` gives it. */
 export function plainType(value: Plain): string {
   if (typeof value !== 'object' || value === null) return plainText(value);
   if (isList(value)) return `readonly [${value.map(plainType).join(', ')}]`;

@@ -90,7 +90,7 @@ export function wireTypeOf(type: FieldType): number {
   return formOf(type)?.wireType ?? 2;
 }
 
-/** Returns the tag bytes of a field with that wire type. */
+/** Returns the tag bytes of field `number` with this wire type. */
 export function tagBytes(number: number, wireType: number): number[] {
   const bytes: number[] = [];
   let tag = ((number << 3) | wireType) >>> 0;

@@ -12,8 +12,8 @@ import type { Schema, SchemaFile } from './schema.ts';
 const fieldOptions = { ctype: 1, packed: 2, lazy: 5, jstype: 6 } as const;
 
 /**
- * Returns the reason why `field` is invalid, without the rules that depend on other fields; undefined when it
- * is valid.
+ * Returns the reason why `field` is invalid, without the rules that depend on other fields, or undefined when
+ * it is valid.
  */
 export function fieldFaults(
   schema: Schema,

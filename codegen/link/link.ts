@@ -20,8 +20,8 @@ export class Linker {
   }
 
   /**
-   * The first step resolves the names of all files, so that options may use extensions that are declared
-   * later.
+   * Resolves the names of a file. This is the first step, for all files, so that options may use extensions
+   * that are declared later.
    */
   resolve(file: SchemaFile, parsed: ParsedFile): void {
     this.#linked.push({ file, parsed });
@@ -48,8 +48,8 @@ export class Linker {
   }
 
   /**
-   * The second step handles options, which use those names, and runs the checks. It also runs for files with
-   * errors, because users want to see all errors at once.
+   * Handles options, which use the names of the first step, and runs the checks. The second step also runs
+   * for files with errors, because users want to see all errors at once.
    */
   finish(): void {
     for (const { file, parsed } of this.#linked) {

@@ -52,7 +52,7 @@ export function join(scope: string, name: string | undefined): string {
   return scope === '' ? (name ?? '') : `${scope}.${name}`;
 }
 
-/** Returns the position of an element, or of the part of the element with that field number. */
+/** Returns the position of an element, or of its part with field number `part`. */
 export function placeOf(file: SchemaFile, path: string, part?: number): Place {
   const { locations } = file;
   const location: Location | undefined =

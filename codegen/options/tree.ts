@@ -1,7 +1,7 @@
 /**
  * Options as a tree: a message of any type, which is decoded and encoded by its descriptor. Fields are
- * written by number, in whatever order they were read, so that the parser and protoc give the same bytes. It
- * is used only at build time, so speed does not matter.
+ * written in the order of their numbers, which need not be the order of reading, so that the parser and
+ * protoc give the same bytes. It is used only at build time, so speed does not matter.
  */
 import type { FieldDescriptorProto } from '../descriptor/descriptor.rdma.ts';
 import { labels, typeName } from '../descriptor/types.ts';

@@ -144,7 +144,7 @@ export class FarmClient implements Disposable {
     }
   }
 
-  /** READs the object in that slot into the memory with the index `place`, and resolves to the copy. */
+  /** READs the object in slot `slot` into the memory with the index `place`, and resolves to the copy. */
   async #read(slot: number, place: number): Promise<Uint8Array> {
     const { addr, rkey, bytes } = this.#remote;
     const at = place * bytes;

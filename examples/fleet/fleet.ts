@@ -29,7 +29,7 @@ const patienceMs = 120_000;
 
 const program = (name: string): string => fileURLToPath(new URL(`${name}.js`, import.meta.url));
 
-/** The next message of a child. Rejects when the child ends before. */
+/** Resolves with the next message of a child. Rejects when the child ends before. */
 async function heard(child: ChildProcess): Promise<string> {
   const [message] = await Promise.race([
     once(child, 'message') as Promise<[string]>,

@@ -48,7 +48,8 @@ export const plainHosts: Hosts = {
 };
 
 /**
- * The addresses of the two ends of cable `n`, in a network of four addresses. A number is never used again.
+ * Returns the addresses of the two ends of cable `n`, in a network of four addresses. A number is never used
+ * again.
  */
 export function endsOf(n: number): readonly [here: string, there: string] {
   const address = (end: number): string => `10.${77 + (n >> 14)}.${(n >> 6) & 255}.${((n & 63) << 2) + end}`;

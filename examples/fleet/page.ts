@@ -25,7 +25,7 @@ function bars(names: readonly string[], seconds: readonly Second[]): string {
     .join('');
 }
 
-/** The line of the 99th percentile; its maximum is 20 high. */
+/** Returns the line of the 99th percentile; its maximum is 20 high. */
 function latency(seconds: readonly Second[]): string {
   const most = Math.max(1, ...seconds.map(({ p99Ms }) => p99Ms));
   const width = 100 / Math.max(1, seconds.length);

@@ -8,7 +8,7 @@ import { GreeterDefinition } from '../hello/gen/greeter.rdma.ts';
 import { enlist } from './registry.ts';
 
 const [name = 'server', host = '127.0.0.1', registry = ''] = process.argv.slice(2);
-// The parent has gone, however it ended.
+// The parent has ended, for any reason.
 process.once('disconnect', () => process.exit(0));
 const connected = once(process, 'message');
 process.send?.('running');

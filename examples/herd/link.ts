@@ -19,7 +19,7 @@ export interface Introduction {
 }
 
 export const qkey = 0x4e_52_44;
-/** Size of the header in front of each received datagram (GRH). */
+/** Returns the size of the header in front of each received datagram (GRH). */
 export const headerBytes = (ways: Ways): number => (ways === 'rc' ? 0 : 40);
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

@@ -17,7 +17,7 @@ const howItEnded = ([code, signal]: End): string =>
   signal === null ? `ended with code ${code}` : `was ended by ${signal}`;
 
 /**
- * Resolves as soon as the server listens, however long that takes. Rejects when the server has ended instead.
+ * Resolves as soon as the server listens, without a time limit. Rejects when the server has ended instead.
  */
 async function addressOf(server: ChildProcess, gone: Promise<End>): Promise<string> {
   const notice = setTimeout(() => console.error('waiting for the server to listen ...'), noticeMs);

@@ -113,7 +113,10 @@ class Worker {
   private readonly name: string;
   /** The version that each key must have, or 0 when the key has no value. */
   private readonly versions = new Uint32Array(keysPerWorker);
-  /** It is reused for every Put. The runtime registers it once, and then finds it in its cache. */
+  /**
+   * The value of every Put. The runtime registers its memory once, and then finds the registration in its
+   * cache.
+   */
   private readonly value: Uint8Array;
   private lastVersion = 0;
   private random: number;

@@ -24,7 +24,7 @@ export function nextRandom(state: number): number {
   return x;
 }
 
-/** Fills `value` with the bytes for that key and version. */
+/** Fills `value` with the bytes for this key and version. */
 export function fillValue(value: Uint8Array, key: string, version: number): void {
   const view = new DataView(value.buffer, value.byteOffset, value.byteLength);
   const wholeWords = value.length & ~3;

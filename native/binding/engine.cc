@@ -74,8 +74,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
   auto device = open_device(options, stepped, error);
   if (device == nullptr) return nullptr;
   session::ContextOptions wanted = options.context;
-  // The peer is another user and must reach only memory that is reserved for that user, whatever is
-  // configured for other fabrics.
+  // The peer is another user and must reach only memory that is reserved for that user, even if other fabrics
+  // are configured differently.
   if (options.fabric == "shm-fd") wanted.exposure = session::Exposure::staging;
   const std::weak_ptr<fabric::Device> opened = device;
   auto context = session::Context::open(std::move(device), wanted, error);

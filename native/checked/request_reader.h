@@ -56,7 +56,7 @@ class RequestReader {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);
   }
-  /// This function is called when the bind of request `index` has been posted.
+  /// Records that the bind of request `index` has been posted.
   void note_bind(std::size_t index) {
     for (const auto& [request, window, region] : binds_)
       if (request == index) window->bound_to(region);

@@ -19,7 +19,7 @@ class Window final : public Counted {
   Window(std::shared_ptr<fabric::Device> device, std::unique_ptr<fabric::MemoryWindow> window)
       : device_(std::move(device)), window_(std::move(window)) {}
   fabric::MemoryWindow& on_device() const { return *window_; }
-  /// Returns the key of the last bind that was posted; 0 before the first bind.
+  /// Returns the key of the last bind that was posted, or 0 before the first bind.
   std::uint32_t rkey() const { return current_ == nullptr ? 0 : window_->rkey(); }
   /// Must be called when a bind is posted. A bind fails while the window is bound to another region, so that
   /// region is kept alive, too.

@@ -102,8 +102,8 @@ struct Capabilities {
   /// SEND_WITH_INV may crash the kernel when the window is not bound. Such a device is suitable only for
   /// trusted peers.
   bool exact_windows = true;
-  /// When this value is false, a peer that knows the key of a region may READ the region, whatever rights the
-  /// key has. Such a device is suitable only for trusted peers.
+  /// When this value is false, a peer that knows the key of a region may READ the region, independent of the
+  /// rights that the key has. Such a device is suitable only for trusted peers.
   bool checks_read_rights = true;
   /// An operation that the peer refuses ends at the sender with a status that reports the refusal. When this
   /// value is false, a SEND completes when the network has accepted it, and a refused access is flushed. Only

@@ -18,9 +18,9 @@
 //  - Keys, protection domain, rights and range are checked for each remote access. A violation accesses no
 //    byte, ends with rem_access_err at the initiator, and moves both queue pairs to ERR.
 //  - An atomic is atomic only with respect to other remote atomics on that memory.
-//  - A key is dead after one of three events: its LOCAL_INV has completed; a receive of a SEND_WITH_INV that
-//    names it has been polled; or the queue pair of its window is in ERR and its flush has been polled. From
-//    then on no access through that key can read or write a byte, whatever the peer does.
+// - A key is dead after one of three events: its LOCAL_INV has completed; a receive of a SEND_WITH_INV that
+//   names it has been polled; or the queue pair of its window is in ERR and its flush has been polled. From
+//   then on no access by the peer through that key can read or write a byte.
 //  - UC: a message that loses a packet is dropped whole; a part of a WRITE may have been written by then. A
 //    message that the peer refuses is also dropped, without an error. SENDs and WRITEs complete when they
 //    have been sent.
@@ -84,7 +84,7 @@ struct QpOptions {
   /// True on the side that requests the connection, false on the side that accepts it. Exactly one side of a
   /// pair is active, and the active side sends first.
   bool active = true;
-  /// The user promises to poll the completion queue until it is empty, whatever happens. Posted requests may
+  /// The user promises to poll the completion queue until it is empty, in all cases. Posted requests may
   /// therefore be delayed until those polls. When this option is false, each request is executed as far as
   /// possible when it is posted.
   bool polls_on = false;
@@ -190,15 +190,15 @@ class QueuePair {
     return false;
   }
   /// Cancels this side's outstanding READs into [addr, addr + bytes). After this returns true, no byte is
-  /// written there, whatever the peer does. Each of those READs completes as Wc::memory_gone when its
-  /// response has arrived. Returns false, and changes nothing, when a device writes the memory directly. Only
-  /// fabrics with Capabilities::reads_memory_late can do this.
+  /// written there, independent of what the peer does. Each of those READs completes as Wc::memory_gone when
+  /// its response has arrived. Returns false, and changes nothing, when a device writes the memory directly.
+  /// Only fabrics with Capabilities::reads_memory_late can do this.
   virtual bool abandon_reads(std::uint64_t addr, std::uint64_t bytes) {
     static_cast<void>(addr), static_cast<void>(bytes);
     return false;
   }
-  /// Moves to that state, as ibv_modify_qp does. Returns "", or why the queue pair cannot be moved to that
-  /// state. If that is impossible, nothing has changed. The transitions:
+  /// Moves to `state`, as ibv_modify_qp does. Returns "", or why the queue pair cannot be moved to `state`;
+  /// nothing has changed then. The transitions:
   ///  - RTS → SQD: starts no further send request; Device::poll_events() reports when the requests that were
   ///    already started have completed.
   ///  - SQD → RTS and SQE → RTS: continues to send. (A send that fails on a UC or UD queue pair leads to SQE,

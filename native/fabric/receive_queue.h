@@ -4,9 +4,9 @@
 // is not 0. A Device creates them and native/session uses them, on the device's thread.
 //
 // The following rules apply in addition to those of fabric.h (the suite checks them):
-//  - A message uses the oldest receive, on whichever queue pair the message arrives. The completion has the
-//    number and the tag of that queue pair (QpOptions::tag). Messages on different queue pairs complete in
-//    any order.
+// - A message uses the oldest receive, independent of the queue pair on which the message arrives. The
+//   completion has the number and the tag of that queue pair (QpOptions::tag). Messages on different queue
+//   pairs complete in any order.
 //  - A SEND that finds no receive fails as on a queue pair with its own receives (rnr_retry_exc_err). Other
 //    queue pairs are not affected.
 //  - A queue pair that goes to ERR flushes no shared receive. Only the receive in which a message was being

@@ -48,7 +48,7 @@ class VerbsWatch {
 /// Describes every device of this machine. Returns an empty list where the plug-in cannot be loaded.
 std::vector<VerbsDetails> describe_verbs_devices();
 
-/// Watches the device of that name. Returns null, with the reason in `error`, when it cannot be opened.
+/// Watches the device with this name. Returns null, with the reason in `error`, when it cannot be opened.
 std::unique_ptr<VerbsWatch> watch_verbs_device(const std::string& device, std::string* error);
 
 /// The plug-in's entry points and their names. The number in a name changes with this header.

@@ -109,11 +109,11 @@ class Arena {
   /// Removes an owner that will not allocate again. The blocks of the owner stay charged to it until they are
   /// released.
   void remove_owner(OwnerId owner);
-  /// Returns true when this owner's share does not allow a block of that size. Other owners may still get
+  /// Returns true when this owner's share does not allow a block of `bytes` bytes. Other owners may still get
   /// one.
   bool beyond_share(std::size_t bytes, Use use, OwnerId owner) const;
-  /// Returns true when the owner's own limit (add_owner()) does not allow a block of that size. Messages read
-  /// ahead may use a part of that limit, as in the arena.
+  /// Returns true when the owner's own limit (add_owner()) does not allow a block of `bytes` bytes. Messages
+  /// read ahead may use a part of that limit, as in the arena.
   bool beyond_own_limit(std::size_t bytes, Use use, OwnerId owner) const;
   /// Returns true when other owners have been refused memory reserved for peers since
   /// ArenaCounters::refused_for_peers had the value `since`.
@@ -157,8 +157,8 @@ class Arena {
   void on_retire(std::function<void(BlockId)> callback) { on_retire_ = std::move(callback); }
   ArenaCounters counters() const;
 
-  /// This function is called before the device is destroyed with everything registered on it. Leased blocks
-  /// keep their memory until they are released. From then on alloc() returns kNoBlock.
+  /// Prepares for the destruction of the device with everything registered on it. Leased blocks keep their
+  /// memory until they are released. From now on alloc() returns kNoBlock.
   void leave_device();
 
  private:

@@ -60,7 +60,7 @@ void Pair::settle(const Step& step, std::uint64_t under_way) {
     if (poll(&step) == 0 && !idle(step.measures)) return;
 }
 
-/// Waits for the peer's message with that number, which may already have arrived with a completion.
+/// Waits for the peer's message number `number`, which may already have arrived with a completion.
 void Pair::answer(const Step& step, std::uint64_t number) {
   Queue& queue = queues_[0];
   if (step.verb == Verb::write) {

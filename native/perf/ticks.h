@@ -24,7 +24,7 @@ inline std::uint64_t ticks() {
 /// Measures the time from its construction to `each()`.
 class TickScale {
  public:
-  /// Returns the nanoseconds per tick; 0 when the counter has not moved.
+  /// Returns the nanoseconds per tick, or 0 when the counter has not moved.
   double each() const {
     const std::uint64_t counted = ticks() - ticks_;
     return counted == 0 ? 0 : static_cast<double>(now_ns() - ns_) / static_cast<double>(counted);

@@ -25,8 +25,8 @@ class Aead {
   /// Encrypts, and writes the authentication tag to `tag`. Returns false when the library has failed; the
   /// bytes are then meaningless.
   virtual bool seal(const Nonce& nonce, std::span<std::byte> bytes, std::byte* tag) = 0;
-  /// Decrypts. Returns false when these are not the bytes that were sealed with that nonce; the bytes are
-  /// then meaningless.
+  /// Decrypts. Returns false when these are not the bytes that were sealed with `nonce`; the bytes are then
+  /// meaningless.
   virtual bool open(const Nonce& nonce, std::span<std::byte> bytes, const std::byte* tag) = 0;
 
  protected:

@@ -53,7 +53,7 @@ class ActiveSessions {
   /// Returns true while Context::progress() must be called every kHoldCheckNs.
   bool holds() const { return holds_; }
   /// Returns the total number of visits to sessions by turns. The number grows with the number of sessions
-  /// that have something to do, whatever the total number of sessions is.
+  /// that have something to do, independent of the total number of sessions.
   std::uint64_t looked_at() const { return looked_at_; }
   /// Returns an error text about the first session that has something to do but is in no set, or "" when
   /// there is no such session. This function is called between turns, by tests.

@@ -138,7 +138,7 @@ constexpr std::uint32_t window_start(std::uint32_t receive_slot) {
   const std::uint32_t window = receive_window(receive_slot);
   return window == 0 ? 0 : 1u << (window + kFirstWindowBits - 1);
 }
-/// Returns the end of that window. The window can end beyond the last slot.
+/// Returns the end of the window that contains this receive slot. The window can end beyond the last slot.
 constexpr std::uint32_t window_end(std::uint32_t receive_slot) {
   return 1u << (receive_window(receive_slot) + kFirstWindowBits);
 }

@@ -57,10 +57,10 @@ class Context {
   /// Polls completions and turns them into events. Returns the number of events in the array; when it is not
   /// 0, the caller must enter JS.
   std::uint32_t progress(std::uint64_t now_ns);
-  /// This function is called before JS reads the events array; until finish_turn(), new events are queued.
+  /// Locks the events array before JS reads it; until finish_turn(), new events are queued.
   void begin_callback();
-  /// This function is called after JS has handled the events, if there were any. Reposts receives and sends
-  /// submissions. Returns true when progress() must be called again at once.
+  /// Reposts receives and sends submissions after JS has handled the events. Returns true when progress()
+  /// must be called again at once.
   bool finish_turn();
   /// Sets the time before a request that JS makes outside of a turn, because the time of the last turn may be
   /// long past.

@@ -16,7 +16,7 @@ namespace rdma_rpc::session {
 /// Counts the open calls of a session.
 class CallCount {
  public:
-  /// A stream counts as one call; its parts are not counted.
+  /// Returns the number of calls. A stream counts as one call; its parts are not counted.
   std::uint32_t calls() const { return all_ - parts_; }
   /// Counts parts of streams, too.
   std::uint32_t all() const { return all_; }
@@ -51,13 +51,13 @@ class Endpoint {
   virtual std::int32_t submit_bulk(const BulkSubmission& submission) = 0;
   /// Cancels this call. Only a client endpoint implements it.
   virtual void cancel(std::uint32_t /*slot*/, boundary::Reason /*reason*/) {}
-  /// This function is called when the application waits for the large message of this part. PART_WAITS has
-  /// named the part.
+  /// Requests the large message of this part, because the application waits for it. PART_WAITS has named the
+  /// part.
   virtual void want(std::uint32_t call) = 0;
   /// Returns whether the handler of this call has not begun yet. Returns false when the call is over. Only a
   /// server endpoint implements it.
   virtual bool defer_handler(std::uint32_t /*call*/, bool /*deferred*/) { return false; }
-  /// Returns whether the response to that call may be sent in segments. Returns false for a client, which
+  /// Returns whether the response to this call may be sent in segments. Returns false for a client, which
   /// sends no responses.
   virtual bool answers_in_segments(std::uint32_t /*call*/) { return false; }
 
@@ -80,13 +80,12 @@ class Endpoint {
   virtual void finish_turn() {}
   /// Returns the sets in which the session must be because of its calls. See SessionSets.
   virtual SetBits due() const = 0;
-  /// This function is called for sessions in SessionSets::timed.
+  /// Handles calls whose time limits have passed. Called only for sessions in SessionSets::timed.
   virtual void check_timeouts() {}
-  /// This function is called for sessions in SessionSets::holding. Ends the session when its peer has kept
-  /// calls or memory for too long.
+  /// Ends the session when its peer has kept calls or memory for too long. Called only for sessions in
+  /// SessionSets::holding.
   virtual void check_held() = 0;
-  /// Posts READs or WRITEs until the credit of FairQueue is used up. This function is called when it is the
-  /// session's turn.
+  /// Posts READs or WRITEs until the session has used up its credit of FairQueue.
   virtual Moved move(Bulk /*kind*/, std::int64_t& /*credit*/) { return Moved::all; }
   /// Returns true when calls have data to move but the session is in no queue for that data, which is a bug.
   virtual bool out_of_line() const { return false; }
@@ -98,26 +97,26 @@ class Endpoint {
   virtual void expect_call(int step, std::uint32_t slot) const = 0;
 
   // --- arena memory
-  /// This function is called when arena memory may be free for that call. Returns false when there still is
-  /// no memory for the call.
+  /// Tries again to get arena memory for a call that waits for it. Returns false when there is still no
+  /// memory for the call.
   virtual bool retry_memory(std::uint32_t call) = 0;
-  /// This function is called when retry_memory() has returned false. Returns true when the call lacks arena
-  /// memory, for which all sessions wait. Returns false when it lacks a resource of this session.
+  /// Returns true when the call lacks arena memory, for which all sessions wait. Returns false when it lacks
+  /// a resource of this session. Valid only after retry_memory() has returned false.
   virtual bool lacks_arena(std::uint32_t call) = 0;
   /// Ends a call that has waited for memory too long; the session continues.
   virtual void refuse_memory(std::uint32_t call) = 0;
-  /// Returns the number of bytes of arena memory for which the call in this slot waits; 0 when the call does
-  /// not wait.
+  /// Returns the number of bytes of arena memory for which the call in this slot waits, or 0 when the call
+  /// does not wait.
   virtual std::uint32_t awaited_bytes(std::uint32_t /*slot*/) { return 0; }
   /// Returns the time for which the peer has been too slow while calls wait for memory (kReclaimNs). Returns
   /// 0 when the peer is fast enough or uses no memory.
   virtual std::uint64_t late_ns() { return 0; }
-  /// Reclaims the memory that the peer keeps in use. This function is called when other calls wait for memory
-  /// and late_ns() exceeds kReclaimNs.
+  /// Reclaims the memory that the peer keeps in use. Called only when other calls wait for memory and
+  /// late_ns() exceeds kReclaimNs.
   virtual void reclaim_memory() {}
 
   // --- the end of the session
-  /// This function is called for a call whose frame was never posted.
+  /// Marks a call whose frame was never posted.
   virtual void note_unsent(std::uint32_t /*call*/) {}
   /// Ends the calls whose memory neither the peer nor a posted work request can access any more. The other
   /// calls end in end_all(), after the flushed completions have been polled.

@@ -35,7 +35,7 @@ class EventQueue {
   bool empty() const { return count_ == 0 && later_.empty(); }
   const std::int32_t* at(std::uint32_t index) const { return batch_ + index * boundary::ev::words; }
 
-  /// This function is called when JS begins to read the batch, which must not change from then on.
+  /// Locks the batch, which must not change while JS reads it.
   void lock() { locked_ = true; }
   void clear_and_unlock() {
     count_ = 0;

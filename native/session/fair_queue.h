@@ -5,8 +5,8 @@
 //
 // A member gets a quantum of credit when it reaches the head of the queue, and moves bytes while it has
 // credit left. The last request of a member may exceed the credit; the excess is subtracted from the member's
-// next quantum. In the long run all members therefore move the same number of bytes, however small their
-// requests are. A member waits for at most one quantum and one request of each other member.
+// next quantum. In the long run all members therefore move the same number of bytes, even with very small
+// requests. A member waits for at most one quantum and one request of each other member.
 #pragma once
 
 #include <cstddef>

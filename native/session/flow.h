@@ -24,12 +24,12 @@ class Flow {
   Flow(const fabric::Capabilities& capabilities, std::uint64_t read_bytes_max)
       : copies_(capabilities.copies_when_posted), read_bytes_max_(read_bytes_max) {}
 
-  /// The sessions that have READs or WRITEs to post, by number.
+  /// Returns the sessions that have READs or WRITEs to post, by number.
   FairQueue& sessions(Bulk kind) { return kind == Bulk::read ? reading_ : writing_; }
   bool waits() const { return !reading_.empty() || !writing_.empty(); }
 
-  /// This function is called when a call has been answered. `small` is true when the call had no bulk data;
-  /// more such calls may then be in flight.
+  /// Counts an answered call. `small` is true when the call had no bulk data; more such calls may then be in
+  /// flight.
   void count_small(bool small) { small_answers_ += small ? 1 : 0; }
 
   // --- a turn of the loop
@@ -60,7 +60,7 @@ class Flow {
   }
 
   // --- READs in flight
-  /// Returns how many of `bytes` bytes a session may READ now; 0 when it must wait. `own` is the number of
+  /// Returns how many of `bytes` bytes a session may READ now, or 0 when it must wait. `own` is the number of
   /// bytes that the session's READs have in flight. A session gets at most as much as remains free for the
   /// others. Therefore one session has at most half of the total. A session without READs in flight always
   /// gets at least a short READ, so that it never waits for the peers of other sessions.

@@ -123,8 +123,8 @@ inline constexpr std::uint64_t kReadSlowNs = 2'000'000'000;
 inline constexpr std::uint64_t kBulkStillNs = 30'000'000'000;
 inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
 /// In each period, a client must take one part in this number of all waiting responses, if that is more than
-/// kBulkLeastBytes. After this number of periods, the client has therefore taken all of them, however many
-/// bytes they have.
+/// kBulkLeastBytes. After this number of periods, the client has therefore taken all of them, independent of
+/// their size.
 inline constexpr std::uint64_t kBulkPeriods = 16;
 /// While other calls wait for memory, a peer has less time: in this time, it must complete kReclaimBytes.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
@@ -154,8 +154,8 @@ inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// Step by which the staging memory of a session grows.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
-/// Least default size of the staging memory. This size has room for many calls, whatever the size of the
-/// largest message is.
+/// Least default size of the staging memory. This size has room for many calls, independent of the size of
+/// the largest message.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
 /// A reply buffer that is larger than the staging memory divided by this number is not offered with the
 /// request, because the response may be small. The server then asks for the size that it needs.

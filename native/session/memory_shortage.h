@@ -21,7 +21,7 @@ class MemoryShortage {
   /// Notifies JS, once, that calls have waited for long.
   void notify_short();
   /// Reclaims the memory that one stopped or slow peer keeps in use, while calls of other sessions wait.
-  /// Returns the session of that peer, or null.
+  /// Returns the session of the stopped or slow peer, or null.
   Session* reclaim();
 
  private:

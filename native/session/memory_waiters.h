@@ -19,7 +19,7 @@ class MemoryWaiters {
  public:
   std::size_t size() const { return queue_.size(); }
 
-  /// Adds the call with that call word. Returns false when the queue is full.
+  /// Adds the call with the call word `call`. Returns false when the queue is full.
   bool push(std::uint32_t session, std::uint32_t call) { return queue_.push({session, call, waited_ns_}); }
   /// Removes this call of the session, or all calls of the session when no call is given.
   void forget(std::uint32_t session, std::optional<std::uint32_t> call = std::nullopt) {

@@ -14,7 +14,7 @@ class Pace {
  public:
   explicit Pace(std::uint64_t period_ns) : period_ns_(period_ns) {}
 
-  /// This function is called when nothing is in flight. The next data begins a new period.
+  /// Ends the current period, because nothing is in flight. The next data begins a new period.
   void rest() {
     begun_ = false;
     kept_ = true;
@@ -38,7 +38,8 @@ class Pace {
     return kept_;
   }
 
-  /// Returns how long the current period has exceeded its time; 0 when the last period was completed in time.
+  /// Returns how long the current period has exceeded its time, or 0 when the last period was completed in
+  /// time.
   std::uint64_t late_ns(std::uint64_t now_ns) const { return kept_ ? 0 : now_ns - since_ns_; }
 
  private:

@@ -14,8 +14,8 @@ enum class RequestSize { small, large };
 
 class ResponsePredictor {
  public:
-  /// Returns the size of the reply buffer for a request of this method; 0 when the response will probably fit
-  /// a slot.
+  /// Returns the size of the reply buffer for a request of this method, or 0 when the response will probably
+  /// fit a slot.
   std::uint32_t expected(std::uint32_t method, RequestSize request) const {
     const std::uint32_t key = key_of(method, request);
     const Entry& entry = entries_[index_of(key)];

@@ -53,7 +53,7 @@ class SendSlots {
   /// Stride of long slots: room for the message, and for a gap after each segment.
   static constexpr std::uint32_t kLongStride =
       kSlotHeadroom + kSegmentedBytesMax + (kSegmentsMax + 1) * kSegmentGap + kSlotTail;
-  /// Number of long slots; 0 when messages are not sent in segments.
+  /// Returns the number of long slots, or 0 when messages are not sent in segments.
   static std::uint32_t long_count_for(std::uint32_t segmented_bytes) {
     return segmented_bytes == 0 ? 0 : kLongSlots;
   }
@@ -79,7 +79,7 @@ class SendSlots {
     const std::optional<std::uint32_t> slot = free_long_.take();
     return slot ? static_cast<std::int32_t>(*slot) : -1;
   }
-  /// This function is called before the device is closed. The memory stays valid for JS.
+  /// Ends the registration before the device is closed. The memory stays valid for JS.
   void leave_device() { region_.reset(); }
   std::uint32_t lkey() const { return region_->lkey(); }
   std::uint32_t count() const { return count_; }
@@ -122,7 +122,7 @@ class SendSlots {
     const auto sessions = static_cast<std::uint32_t>(control_[boundary::ctl::sessions]);
     return free() != 0 && held < std::max(1u, reserved / std::max(1u, sessions));
   }
-  /// Returns whether JS has found no slot for that session, and clears the flag.
+  /// Returns whether JS has found no slot for this session, and clears the flag.
   bool take_wanted(std::uint32_t index) {
     return std::exchange(word(index, boundary::slots::wanted), 0) != 0;
   }

@@ -22,8 +22,8 @@ namespace rdma_rpc::session {
 
 class Session final : public Link {
  public:
-  /// Returns the reason why no session is possible on such a device, whatever its options are, or "" when a
-  /// session is possible.
+  /// Returns the reason why no session is possible on such a device with any options, or "" when a session is
+  /// possible.
   static std::string why_unfit(const fabric::Capabilities& can, bool sealed = false);
   /// Returns null, with the reason in `error`, when the device refuses a resource.
   static std::unique_ptr<Session> open(Shared& shared, std::uint32_t number, const SessionOptions& options,
@@ -48,8 +48,8 @@ class Session final : public Link {
   /// memory, because its response is then sent as a large message.
   std::int32_t take_long_slot(std::optional<std::uint32_t> call);
   void cancel(std::uint32_t slot, boundary::Reason reason);
-  /// This function is called when the application waits for the large message of this part. PART_WAITS has
-  /// named the part.
+  /// Requests the large message of this part, because the application waits for it. PART_WAITS has named the
+  /// part.
   void want(std::uint32_t call);
   /// Says that the handler of this call has not begun yet, or begins now. A call that is cancelled before its
   /// handler has begun is answered with *not run*. Returns false when the call is over.

@@ -39,7 +39,7 @@ struct SessionOptions {
   /// True when the peer accepts inline gather entries (docs/wire/frames.md §2.1).
   bool peer_takes_inlined = false;
   /// True when this side starts the connection on the fabric. Exactly one of the two sides must be active,
-  /// whichever of them makes the calls. When the value is unset, the client is active.
+  /// and it may be the client or the server. When the value is unset, the client is active.
   std::optional<bool> active{};
   bool is_active() const { return active.value_or(client); }
 };

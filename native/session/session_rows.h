@@ -20,12 +20,13 @@ class SessionRows {
  public:
   explicit SessionRows(telemetry::CountersPage& page) : page_(page) { owners_.fill(kNone); }
 
-  /// This function is called when the session in this table entry has been opened, and when it has ended.
+  /// opened() assigns a row to the session in this table entry; closed() releases the row when the session
+  /// has ended.
   void opened(std::uint32_t index);
   void closed(std::uint32_t index);
   /// `security` is the value for SessionRow.
   void name(std::uint32_t index, std::string_view peer, std::uint32_t security);
-  /// The result is empty when the session has no name yet.
+  /// Returns the name of the session, or "" when it has none yet.
   std::string_view name_of(std::uint32_t index) const;
   /// Writes the rows of the sessions to the page.
   void report(const SessionTable& sessions);

@@ -26,7 +26,7 @@ class ShortMessages {
   }
 
   static bool has(std::uint32_t receive_slot) { return receive_slot >= boundary::kShortMessageSlots; }
-  /// Returns a buffer for a message of that session. Returns std::nullopt when the message is too long or all
+  /// Returns a buffer for a message of this session. Returns std::nullopt when the message is too long or all
   /// buffers are in use; the message then stays in the session's own memory.
   std::optional<std::uint32_t> take(std::uint32_t session, std::uint32_t bytes) {
     if (free_count_ == 0 || bytes > kBytesMax) return std::nullopt;
@@ -34,7 +34,7 @@ class ShortMessages {
     owners_[index] = session;
     return boundary::kShortMessageSlots + index;
   }
-  /// Releases a buffer, if it still belongs to that session.
+  /// Releases a buffer, if it still belongs to this session.
   void release(std::uint32_t receive_slot, std::uint32_t session) {
     const std::uint32_t index = receive_slot - boundary::kShortMessageSlots;
     if (owners_[index] == session) give(index);

@@ -55,13 +55,13 @@ namespace rdma_rpc::telemetry::probes {
 
 using Word = std::uint32_t;
 
-/// A batch was handed to the device, which accepted `taken` of the `prepared` requests.
+/// Fires when a batch was handed to the device, which accepted `taken` of the `prepared` requests.
 inline void post(Word session, Word taken, Word prepared) {
   RDMA_RPC_NOTE("post", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(taken),
                 RDMA_RPC_ARGUMENT(prepared));
 }
-/// A request to send, READ or WRITE has completed, and with it all requests before it. `status` is 0 on
-/// success.
+/// Fires when a request to send, READ or WRITE has completed, and with it all requests before it. `status` is
+/// 0 on success.
 inline void completion(Word session, Word status, Word sequence) {
   RDMA_RPC_NOTE("completion", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(status),
                 RDMA_RPC_ARGUMENT(sequence));
@@ -74,12 +74,12 @@ inline void frame_out(Word session, Word type, Word call, Word bytes) {
   RDMA_RPC_NOTE("frame_out", RDMA_RPC_PLACES4, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(type),
                 RDMA_RPC_ARGUMENT(call), RDMA_RPC_ARGUMENT(bytes));
 }
-/// The peer has been given a key to memory of this side.
+/// Fires when the peer has been given a key to memory of this side.
 inline void grant(Word session, Word key, Word bytes) {
   RDMA_RPC_NOTE("grant", RDMA_RPC_PLACES3, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(key),
                 RDMA_RPC_ARGUMENT(bytes));
 }
-/// A call has ended on this side. `time` is the time since the call's request, in units of 256 ns.
+/// Fires when a call has ended on this side. `time` is the time since the call's request, in units of 256 ns.
 inline void settle(Word session, Word call, Word method, Word good, Word time) {
   RDMA_RPC_NOTE("settle", RDMA_RPC_PLACES5, RDMA_RPC_ARGUMENT(session), RDMA_RPC_ARGUMENT(call),
                 RDMA_RPC_ARGUMENT(method), RDMA_RPC_ARGUMENT(good), RDMA_RPC_ARGUMENT(time));

@@ -23,12 +23,14 @@ export interface SessionOwner {
   onPartWaits(at: number): void;
   onReleased(at: number): void;
   /**
-   * The session takes no more calls. Sets `target.gone` before it notifies listeners, because a listener may
-   * begin a call at once, and no event would end that call. The first component that notices the end calls
-   * this function; a second call does nothing.
+   * Runs when the session takes no more calls. Sets `target.gone` before it notifies listeners, because a
+   * listener may begin a call at once, and no event would end that call. The first component that notices the
+   * end calls this function; a second call does nothing.
    */
   lost(): void;
-  /** The last event, after `lost()`. From now on the session's number may be reused. */
+  /**
+   * Runs at the last event of the session, after `lost()`. From now on the session's number may be reused.
+   */
   onDown(reason: string): void;
 }
 
@@ -94,8 +96,8 @@ export class Sessions {
   }
 
   /**
-   * Connects a server's session to the client with that address. Returns '' on success, or the reason why
-   * they cannot be connected.
+   * Connects a server's session to the client with the address `peerAddress`. Returns '' on success, or the
+   * reason why they cannot be connected.
    */
   accept(session: number, peerAddress: Uint8Array, words?: Uint8Array): string {
     const why = this.#native.connectSession(session, peerAddress, undefined, undefined, words);
@@ -165,8 +167,8 @@ export class Sessions {
   }
 
   /**
-   * Returns the owner; undefined when the session has none, or when its number belongs to another session by
-   * now.
+   * Returns the owner, or undefined when the session has none, or when its number belongs to another session
+   * by now.
    */
   ownerOf(session: number): SessionOwner | undefined {
     const owner = this.#owners[session & sessionIndexMask];

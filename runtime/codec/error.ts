@@ -1,6 +1,6 @@
 /**
- * The only error class that the codec throws, whatever a message or a peer's bytes contain. The generated
- * code and its primitives throw it; the runtime turns it into a status.
+ * The only error class that the codec throws, for any content of a message or of a peer's bytes. The
+ * generated code and its primitives throw it; the runtime turns it into a status.
  */
 import { brand } from './brand.ts';
 import { disown } from './disown.ts';

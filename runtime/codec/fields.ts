@@ -41,7 +41,7 @@ export interface Field {
   readonly key: string;
   readonly jsonName: string;
   readonly presence: Presence;
-  /** It is undefined for messages and enums. */
+  /** Undefined for messages and enums. */
   readonly scalar: Scalar | undefined;
   readonly enum: EnumObject | undefined;
   readonly message: MessageType<object> | undefined;

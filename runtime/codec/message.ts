@@ -36,7 +36,7 @@ export interface Unset {
 }
 export const unset: Unset = Object.freeze({ case: undefined, value: undefined });
 
-/** Returns the value of a oneof with that field set. */
+/** Returns the value of a oneof in which the field `key` is set. */
 export function choice<K extends string, V>(key: K, value: V): Case<K, V> {
   return { case: key, value };
 }

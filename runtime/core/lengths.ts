@@ -104,7 +104,7 @@ function own(holder: unknown, key: string | number): unknown {
   return Object.getOwnPropertyDescriptor(holder, key)?.value;
 }
 
-/** The values of an array or a map. */
+/** Returns the values of an array or a map. */
 function valuesOf(holder: unknown): unknown[] {
   if (typeof holder !== 'object' || holder === null || isProxy(holder)) return [];
   if (Array.isArray(holder)) return Array.from(holder.keys(), (index) => own(holder, index));

@@ -254,7 +254,7 @@ function isAt(bytes: Uint8Array, at: number, key: Uint8Array): boolean {
   return true;
 }
 
-/** Returns the first value of `key` as a view; undefined when the metadata has no such key. */
+/** Returns the first value of `key` as a view, or undefined when the metadata has no such key. */
 export function firstValue(bytes: Uint8Array, key: Uint8Array): Uint8Array | undefined {
   const start = valueStart(bytes, key);
   return start < 0 ? undefined : bytes.subarray(start, valueEnd(bytes, start - 2));

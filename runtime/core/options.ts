@@ -9,7 +9,7 @@ import { callSlots, slotsPerStream } from '../limits.ts';
 import { meantInstead } from './nearest.ts';
 
 export interface Range {
-  /** It is undefined when the default is computed at the time of use. */
+  /** Undefined when the default is computed at the time of use. */
   readonly default: number | undefined;
   readonly min: number;
   readonly max: number;

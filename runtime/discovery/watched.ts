@@ -127,7 +127,10 @@ class Watched implements Resolver {
     }
   }
 
-  /** The list may be outdated now. The channels therefore resolve again, and `resolve` rejects. */
+  /**
+   * Records the error, with which `resolve` then rejects. Makes the channels resolve again, because the list
+   * may be outdated now.
+   */
   #failed(error: unknown): void {
     const first = this.#fault === undefined;
     this.#fault = { error };

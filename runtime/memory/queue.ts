@@ -41,7 +41,7 @@ export type Order = 'read' | 'atomic' | 'write' | 'message';
 export interface Posted {
   readonly bytes: number;
   readonly order: Order;
-  /** The request has completed. */
+  /** Runs when the request has completed. */
   done(): void;
 }
 
@@ -63,7 +63,7 @@ export interface Operation {
 
 export interface QueueOwner {
   onMessage(message: Required<Message>): void;
-  /** The queue pair has ended, but the operations have not. */
+  /** Runs when the queue pair has ended, but the operations have not. */
   onEnd(reason: string): void;
 }
 

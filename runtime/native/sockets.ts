@@ -8,9 +8,9 @@ export type FileLock = object;
 
 export interface NativeSockets {
   /**
-   * Hands an accepted connection to its tcp session, whichever thread the session runs on. `fd` is the
-   * descriptor of the connection, which is duplicated. `connectMessage` is the message with which the
-   * connection began. Returns '' on success, or the reason why the connection was refused.
+   * Hands an accepted connection to its tcp session, which may run on any thread. `fd` is the descriptor of
+   * the connection, which is duplicated. `connectMessage` is the message with which the connection began.
+   * Returns '' on success, or the reason why the connection was refused.
    */
   handOff(fd: number, connectMessage: Uint8Array): string;
   /**

@@ -20,9 +20,9 @@ const refusal = (status: StatusCode, path: string, why: string): Refusal => ({
   text: `${path}: ${why}`,
 });
 
-/** The refusal when the server or the connection is shutting down. */
+/** Returns the refusal when the server or the connection is shutting down. */
 export const leaving = (path: string, why: string): Refusal => refusal(Status.UNAVAILABLE, path, why);
-/** The refusal when a limit is exhausted. `limit` names the limit and its option. */
+/** Returns the refusal when a limit is exhausted. `limit` names the limit and its option. */
 export const exhausted = (path: string, limit: string): Refusal =>
   refusal(Status.RESOURCE_EXHAUSTED, path, limit);
 export const startsLate = (path: string): Refusal =>
@@ -31,31 +31,31 @@ export const malformedMetadata = (path: string, why: string): Refusal =>
   refusal(Status.INTERNAL, path, `malformed metadata: ${why}`);
 export const undecodable = (path: string, cause: unknown): Refusal =>
   refusal(Status.INTERNAL, path, undecodableRequest(cause));
-/** The refusal of an unknown method. `missing` is the text that the handler table returned. */
+/** Returns the refusal of an unknown method. `missing` is the text that the handler table returned. */
 export const unknownMethod = (missing: string): Refusal => ({ status: Status.UNIMPLEMENTED, text: missing });
-/** The refusal of parts of a stream that break the protocol. */
+/** Returns the refusal of parts of a stream that break the protocol. */
 export const broken = (path: string, rule: string): Refusal => refusal(Status.INTERNAL, path, rule);
 
-/** The text for a request that cannot be decoded. The text follows the path of the method. */
+/** Returns the text for a request that cannot be decoded. The text follows the path of the method. */
 export const undecodableRequest = (cause: unknown): string =>
   `the request cannot be decoded: ${textOf(cause)}`;
 
-/** The text for the caller when a handler has failed with an error that is not an RpcError. */
+/** Returns the text for the caller when a handler has failed with an error that is not an RpcError. */
 export const handlerFailed = (path: string): string => `${path}: the handler failed`;
 /**
- * The text when a handler has returned a value that is not a response of its method. The text does not
- * contain the value, which may be confidential.
+ * Returns the text when a handler has returned a value that is not a response of its method. The text does
+ * not contain the value, which may be confidential.
  */
 export const unencodable = (path: string): string =>
   `${path}: the response cannot be encoded; the server's log may say why`;
-/** The text when the handler has not run because `authorize` has failed. */
+/** Returns the text when the handler has not run because `authorize` has failed. */
 export const authorizeFailed = (path: string): string =>
   `${path}: authorize failed; the server's log may say why`;
 
 export const deadlinePassed = (path: string): RpcError =>
   new RpcError(Status.DEADLINE_EXCEEDED, `${path}: the deadline passed`);
 
-/** The error when the server's own time limit has passed. */
+/** Returns the error when the server's own time limit has passed. */
 export const limitPassed = (path: string): RpcError =>
   new RpcError(
     Status.DEADLINE_EXCEEDED,
@@ -63,8 +63,8 @@ export const limitPassed = (path: string): RpcError =>
   );
 
 /**
- * The error of a call that the client has cancelled. `status` is the status that the client sent with the
- * cancellation.
+ * Returns the error of a call that the client has cancelled. `status` is the status that the client sent with
+ * the cancellation.
  */
 export const givenUp = (path: string, status: number): RpcError =>
   status === Status.DEADLINE_EXCEEDED

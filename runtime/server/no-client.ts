@@ -8,7 +8,7 @@ import type { ResolvedServerOptions, ServerOptions } from './server-options.ts';
 
 /** The means by which a listener can identify clients. */
 export interface Ways {
-  /** It is undefined when the listener does not use TLS. */
+  /** Undefined when the listener does not use TLS. */
   readonly tls: { readonly knowsClients: boolean | undefined; readonly certTrouble: string } | undefined;
   /** The ciphers of this process for sealed sessions. */
   readonly ciphers: readonly string[];

@@ -25,7 +25,7 @@ class LoadMeter {
     ++this.#failed;
   }
 
-  /** Returns the figures of the last window when the window is over; undefined before that. */
+  /** Returns the figures of the last window when the window is over, or undefined before that. */
   take(): LoadReport | undefined {
     const nowMs = clockMs();
     const windowMs = nowMs - this.#sinceMs;

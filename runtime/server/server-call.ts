@@ -240,8 +240,9 @@ export class ServerCall implements HandlerContext, DeadlineOwner {
   }
 
   /**
-   * The timer calls this function. The handler may learn of the deadline before the client's own timer fires.
-   * Therefore the call is marked as late, so that the handler's result is not used as an answer in time.
+   * Runs when the call's timer fires. The handler may learn of the deadline before the client's own timer
+   * fires. Therefore the call is marked as late, so that the handler's result is not used as an answer in
+   * time.
    */
   onDeadline(): void {
     this.#timer = -1;

@@ -164,7 +164,7 @@ export class ServerConnection {
 
   /**
    * Asks the client to make no more calls, and to close the connection after the last response. All calls
-   * that the client makes before it reads this request are served, however late they arrive, because the
+   * that the client makes before it reads this request are served, even if they arrive late, because the
    * client reports their number. If the client does not report the number, calls that arrive long afterwards
    * are rejected, so that the client can make them elsewhere.
    */

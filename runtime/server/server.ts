@@ -69,7 +69,7 @@ export class RpcServer implements Server, ServerSessionListener {
   readonly #authentication: Authentication;
   readonly #tls: TlsAcceptor | undefined;
   readonly #log: LimitedLog | undefined;
-  /** It is undefined when the application learns about refused clients by `log` or `onSession`. */
+  /** Undefined when the application learns about refused clients by `log` or `onSession`. */
   readonly #refusals: RefusalWarnings | undefined;
   readonly #warn: Warn;
   readonly #whyNoClient: (address: Address) => string;

@@ -165,7 +165,7 @@ export class Line {
     this.#ask();
   }
 
-  /** The connection was not made yet, so the stream ends at once. */
+  /** Ends the stream at once, because the connection was not made yet. */
   abandon(): void {
     this.user = undefined;
     this.#cancel();
@@ -219,7 +219,7 @@ export class Line {
     this.#end(error);
   };
 
-  /** The socket is gone, so the data is dropped. */
+  /** Drops the data, because the socket is gone. */
   #drop(segment: Segment): void {
     leaseOf(segment)?.release();
     if (this.#unread.splice(0).length !== 0 && !this.#resetSent) this.#reset();
@@ -252,7 +252,7 @@ export class Line {
     }
   }
 
-  /** The peer has reset the connection and sends nothing more, so the stream ends. */
+  /** Ends the stream, because the peer has reset the connection and sends nothing more. */
   #onReset(): void {
     this.#gone = true;
     this.#lost = { cause: undefined };

@@ -17,7 +17,10 @@ export class UserBuffer {
     this.#buffer = typeof buffer === 'function' ? buffer() : buffer;
   }
 
-  /** Returns the rest of `bytes`, which the application does not want yet; empty when it accepts more. */
+  /**
+   * Returns the rest of `bytes`, which the application does not want yet, or an empty result when it accepts
+   * more.
+   */
   fill(bytes: Uint8Array): { readonly rest: Uint8Array; readonly more: boolean } {
     const room = this.#buffer;
     const count = Math.min(room.byteLength, bytes.byteLength);

@@ -105,7 +105,7 @@ export class SocketServer extends EventEmitter<SocketServerEvents> {
     return this.#address;
   }
 
-  /** The address in the form of `node:net`: null before `listening`, and a path for a unix socket. */
+  /** Returns the address in the form of `node:net`: null before `listening`, and a path for a unix socket. */
   address(): AddressInfo | string | null {
     return this.#address === undefined ? null : addressInfo(this.#address);
   }

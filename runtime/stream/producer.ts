@@ -7,9 +7,9 @@ import type { Scope } from '../core/scopes.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 export interface ProducerOwner {
-  /** The iterable has thrown. */
+  /** Runs when the iterable has thrown. */
   onSourceError(error: unknown): void;
-  /** A message could not be encoded. */
+  /** Runs when a message could not be encoded. */
   onMessageFault(error: unknown): void;
   /** The iterable has thrown after it was stopped. */
   onLateError?(error: unknown): void;
@@ -19,7 +19,7 @@ export interface ProducerOwner {
 
 type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>;
 
-/** Returns the iterator of a synchronous or asynchronous iterable; undefined for anything else. */
+/** Returns the iterator of a synchronous or asynchronous iterable, or undefined for anything else. */
 function iteratorOf(iterable: unknown): { iterator: AnyIterator; sync: boolean } | undefined {
   if (typeof iterable !== 'object' || iterable === null) return undefined;
   const { [Symbol.asyncIterator]: async, [Symbol.iterator]: sync } = iterable as Partial<
@@ -58,7 +58,7 @@ export class Producer {
     this.resume();
   }
 
-  /** The writer accepts messages again, so reading continues. */
+  /** Continues reading, because the writer accepts messages again. */
   resume(): void {
     const iterator = this.#iterator;
     if (iterator === undefined) return;

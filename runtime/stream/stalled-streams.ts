@@ -8,7 +8,7 @@ import { ResourceQueue } from '../boundary/waiting/resource-queue.ts';
 
 /** The functions of a stream that the queues need. */
 export interface StalledStream {
-  /** A slot or memory may be available again. */
+  /** Runs when a slot or memory may be available again. */
   retry(): void;
 }
 

@@ -42,7 +42,7 @@ export class CopiedMessage {
     this.#bytes = bytes;
   }
 
-  /** The stream has moved on to another message. Further calls have no effect. */
+  /** Must be called when the stream has moved on to another message. Further calls have no effect. */
   forget(): void {
     const memory = this.#memory;
     this.#memory = undefined;

@@ -20,9 +20,9 @@ export interface ReceivedPart {
 
 /** The owner of the reader. */
 export interface ReaderOwner {
-  /** The application waits for the first message. */
+  /** Runs when the application waits for the first message. */
   onFirstRead(): void;
-  /** The application has received all messages of the part. */
+  /** Runs when the application has received all messages of the part. */
   onConsumed(part: ReceivedPart): void;
   /**
    * Runs for a part that was announced with this token. Either the application waits for the part, which must
@@ -30,11 +30,11 @@ export interface ReaderOwner {
    */
   onWanted(token: number): void;
   onUnwanted(token: number): void;
-  /** The application has stopped reading. The iterator's `return()` waits for the promise. */
+  /** Runs when the application has stopped reading. The iterator's `return()` waits for the promise. */
   onLeft(): Promise<void> | undefined;
   /**
-   * The application has reached the end. Returns the error of the stream, or undefined when it has succeeded.
-   * It is called once.
+   * Runs once, when the application has reached the end. Returns the error of the stream, or undefined when
+   * the stream has succeeded.
    */
   onEnd(): unknown;
 }
@@ -299,7 +299,7 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     inNextTurn(() => failCall(waiting, error));
   }
 
-  /** The application waits for the next part. The part is fetched if it was announced. */
+  /** Fetches the next part, for which the application waits, if the part was announced. */
   #want(): void {
     const place = this.#next % streamParts;
     const token = this.#announced[place];

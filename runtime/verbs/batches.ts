@@ -92,8 +92,8 @@ export class SendBatch {
     return this.#begin(WrOpcode.sendWithImm, wrId, flags, 0, 0, imm);
   }
   /**
-   * Begins a SEND that also invalidates the receiver's window with that key (IBV_WR_SEND_WITH_INV). It needs
-   * `capabilities.windows`, as the next two methods do.
+   * Begins a SEND that also invalidates the receiver's window with the key `rkey` (IBV_WR_SEND_WITH_INV). It
+   * needs `capabilities.windows`, as the next two methods do.
    */
   sendWithInv(wrId: number, rkey: number, flags = 0): this {
     this.#begin(WrOpcode.sendWithInv, wrId, flags, 0, 0, 0);

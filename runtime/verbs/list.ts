@@ -12,7 +12,7 @@ export interface DeviceInfo {
   readonly transport: string;
   /** The reason why the device cannot be opened; '' when it can be opened. */
   readonly whyNot: string;
-  /** It is undefined when the device cannot be opened. */
+  /** Undefined when the device cannot be opened. */
   readonly capabilities: Readonly<VerbsCapabilities> | undefined;
   /** The ports of an RDMA device. See ibv_query_port(3). */
   readonly ports: readonly VerbsPort[];

@@ -2,7 +2,7 @@
  * Registered memory, and how memory of the application becomes registered. Memory that a device writes must
  * stay where it is. However, an application can take the memory of an ArrayBuffer away at any moment
  * (`transfer()`, a transfer list), and engines offer no way to prevent that. Therefore two kinds of memory
- * are registered. Memory of this library stays mapped whatever happens to its ArrayBuffer, and
+ * are registered. Memory of this library stays mapped even if its ArrayBuffer is detached or collected, and
  * SharedArrayBuffers cannot be transferred.
  */
 import type { NativeVerbsDevice } from '../native/verbs-device.ts';

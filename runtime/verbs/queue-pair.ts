@@ -31,7 +31,7 @@ export interface QueuePair extends Disposable {
    */
   readonly address: Uint8Array;
   /**
-   * Connects to the queue pair with that address, which moves the state from INIT to RTR to RTS
+   * Connects to the queue pair with the given address, which moves the state from INIT to RTR to RTS
    * (ibv_modify_qp(3)). It is for the side that was made with `role: 'connect'`. The other side calls
    * `accept`; the two calls may come in any order. Resolves when the state is RTS. Rejects with code
    * `refused` when the peer cannot be reached; the queue pair is then in ERR. A UD queue pair has no peer, so
@@ -42,18 +42,18 @@ export interface QueuePair extends Disposable {
   /** Does the same as `connect`, on the side that was made with `role: 'accept'`. */
   accept(address: Uint8Array): Promise<void>;
   /**
-   * The first step of a queue pair that was made with the option `steps`: from RESET to INIT, where receives
-   * may be posted. See ibv_modify_qp(3).
+   * Takes the first step of a queue pair that was made with the option `steps`: from RESET to INIT, where
+   * receives may be posted. See ibv_modify_qp(3).
    */
   toInit(): void;
   /**
-   * The second step: from INIT to RTR, with the address of the peer. The queue pair receives from now on. UD
-   * has no peer, so it takes no address. On an RDMA device the call looks for the peer's port and may take a
-   * second. Throws an error with code `refused` when the peer cannot be reached; the queue pair is then in
-   * ERR.
+   * Takes the second step: from INIT to RTR, with the address of the peer. The queue pair receives from now
+   * on. UD has no peer, so it takes no address. On an RDMA device the call looks for the peer's port and may
+   * take a second. Throws an error with code `refused` when the peer cannot be reached; the queue pair is
+   * then in ERR.
    */
   toRtr(address?: Uint8Array): void;
-  /** The third step: from RTR to RTS, where the queue pair also sends. */
+  /** Takes the third step: from RTR to RTS, where the queue pair also sends. */
   toRts(): void;
   /**
    * Posts all requests of the batch, in order and with one doorbell. When a request is wrong or the send

@@ -77,8 +77,8 @@ export class Unplaced {
   }
 
   /**
-   * The group calls this function when the worker has answered. The worker gets one connection at a time, so
-   * that all workers that answer share the waiting connections.
+   * Gives a connection to a worker that has answered. The worker gets one connection at a time, so that all
+   * workers that answer share the waiting connections.
    */
   here(place: Place): void {
     const asked = this.#asked.get(place);
@@ -94,7 +94,7 @@ export class Unplaced {
     place.ask();
   }
 
-  /** The group calls this function when the worker starts or stops taking connections. */
+  /** Must be called when the worker starts or stops taking connections. */
   changed(place: Place): void {
     const asked = this.#asked.get(place);
     this.#asked.delete(place);

@@ -66,7 +66,7 @@ class RpcWorkerGroup implements WorkerGroup, WorkerThreadOwner {
   readonly #tls: TlsAcceptor | undefined;
   readonly #tellOfTls: Warn;
   readonly #unplaced: Unplaced;
-  /** It is undefined when the option `log` is set. */
+  /** Undefined when the option `log` is set. */
   readonly #refusals: RefusalWarnings | undefined;
   #address = '';
   readonly #departure = new Departure();

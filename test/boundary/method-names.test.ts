@@ -1,6 +1,6 @@
 /**
- * Contexts get the names of methods. Each name is passed once. The number of names is limited, however many
- * names a program makes.
+ * Tests that contexts get the names of methods. Each name is passed once. The number of names is limited,
+ * even if a program makes many names.
  */
 import { expect, test } from 'vitest';
 import { noteMethod, onMethodNames } from '../../runtime/boundary/traces/method-names.ts';

@@ -1,5 +1,5 @@
 /**
- * Large messages that are being sent are found by their tokens, however many other messages exist.
+ * Tests that large messages that are being sent are found by their tokens among any number of other messages.
  */
 import { describe, expect, test } from 'vitest';
 import { type Entry, Sending } from '../../runtime/boundary/outgoing/sending.ts';

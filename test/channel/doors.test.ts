@@ -42,7 +42,7 @@ function start({ address, doors = [] }: ServerAddress): void {
   for (const door of doors) bed.running.set(door, bed.at(address));
 }
 const shut = (door: string): boolean => bed.running.delete(door);
-/** The server at this address has no fabric in common with the channel. */
+/** Starts a server that has no fabric in common with the channel. */
 function startWrong(door: string): void {
   const server = new RpcServer({}, ['shm']).add(EchoDefinition, {});
   others.push(server);

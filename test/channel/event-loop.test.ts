@@ -1,6 +1,6 @@
 /**
- * Tests calls that fail before they have left the process. However many calls an application makes, and
- * whatever fails, the event loop keeps running.
+ * Tests calls that fail before they have left the process. The event loop keeps running, with any number of
+ * calls and after any failure.
  */
 import { type Channel, type ChannelOptions, createClient, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * A resolver that pushes lists which cannot be used. It is asked again after the usual pauses, however often
- * it pushes.
+ * Tests a resolver that pushes lists which cannot be used. It is asked again after the usual pauses, even if
+ * it pushes more often.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Resolution } from '../../runtime/client/connections/resolution.ts';

@@ -61,7 +61,7 @@ class Held {
 }
 
 describe('a server that gets no `ready`', () => {
-  // The limit of a handshake passes when the test decides, however busy the machine is.
+  // The limit of a handshake passes when the test decides, even on a busy machine.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
   afterEach(() => void vi.useRealTimers());
 

@@ -88,7 +88,7 @@ describe('turns', () => {
 describe('channels', () => {
   let bed: Bed;
   beforeEach(() => {
-    // In this test no limit ever passes, however long a busy machine takes to connect.
+    // In this test no limit ever passes, even if a busy machine takes long to connect.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     bed = new Bed();
   });

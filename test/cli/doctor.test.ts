@@ -34,7 +34,7 @@ test.each<[string, Machine, Facts]>([
   expect(levels).toEqual([]);
 });
 
-/** Two NUMA nodes of four processors each; the device is on the second one. */
+/** Returns a machine with two NUMA nodes of four processors each; the device is on the second one. */
 const onNodes = (files: Readonly<Record<string, string>>, allowed: string) => ({
   ...files,
   '/proc/self/status': `CapEff:\t0000000000000000\nSeccomp:\t0\nCpus_allowed_list:\t${allowed}`,

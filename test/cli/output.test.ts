@@ -26,7 +26,7 @@ afterAll(() => server.shutdown({ graceMs: 0 }));
 
 const run = (file: string | undefined, ...args: string[]) => runProgram(main, file, ...args);
 
-/** Runs a command whose output goes to that file, or to a reader that closes before any output. */
+/** Runs a command whose output goes to `file`, or to a reader that closes before any output. */
 async function runProgram(program: string, file: string | undefined, ...args: string[]): Promise<Outcome> {
   const output = file === undefined ? 'pipe' : openSync(file, 'w');
   const held = ['-c', 'read go && exec "$@"', 'sh', process.execPath, program, ...args];

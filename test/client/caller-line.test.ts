@@ -1,6 +1,6 @@
 /**
- * The stack of a call's error ends in the function that awaits the call, at the line of the `await`, whatever
- * kind of call it is and however it failed.
+ * Tests that the stack of a call's error ends in the function that awaits the call, at the line of the
+ * `await`, for every kind of call and of failure.
  */
 import { createClient, createInProcessChannel, type Interceptor, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

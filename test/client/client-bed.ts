@@ -38,7 +38,7 @@ export class ClientBed {
   /** How often each started call has settled. */
   readonly settled: number[] = [];
   done = 0;
-  /** This function is called when a call has ended. */
+  /** Runs when a call has ended. */
   onDone: () => void = () => undefined;
   /** The server's reason for ending the session, when it arrives. */
   words: Promise<string | undefined> | undefined;

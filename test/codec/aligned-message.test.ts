@@ -1,8 +1,8 @@
 /**
  * Tests messages in the aligned layout: encoded with large `bytes` out of line, laid out with gaps as at a
  * receiver, and decoded again. For any message and any cuts, the result is the same message, and every
- * out-of-line value begins on a multiple of 64 bytes. No byte of a gap is ever visible, whatever a peer
- * claims about its segments.
+ * out-of-line value begins on a multiple of 64 bytes. No byte of a gap is ever visible, even if a peer makes
+ * false claims about its segments.
  */
 import fc from 'fast-check';
 import { CodecError, Source, Writer } from 'rdma-rpc/codec';

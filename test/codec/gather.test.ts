@@ -1,6 +1,6 @@
 /**
  * Tests encoding with out-of-line values. The encoded segments and the values, joined in order, equal the
- * plain encoding, whichever values are out of line.
+ * plain encoding, for every choice of out-of-line values.
  */
 import fc from 'fast-check';
 import { outOfLineMax, Writer } from 'rdma-rpc/codec';

@@ -19,7 +19,7 @@ const around = (length: number): number[] => Array.from({ length: 7 }, (_, i) =>
 const mark = 0xee;
 
 describe.each(characters.map((each) => [JSON.stringify(each), each] as const))('texts of %s', (_, each) => {
-  /** The length in UTF-16 units, as the writers count it. */
+  /** Returns a text of this length in UTF-16 units, as the writers count it. */
   const textOf = (length: number): string =>
     'x'.repeat(length % each.length) + each.repeat(Math.floor(length / each.length));
 

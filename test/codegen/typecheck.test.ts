@@ -106,8 +106,8 @@ async function errorsOf(target: 'ts' | 'js', settings: object): Promise<string[]
 }
 
 describe('generated code passes the compiler', { timeout: 240_000 }, () => {
-  // Isolated declarations are checked whatever a file's own comments say. The type of each export must be
-  // explicit, so that it does not depend on other files.
+  // Isolated declarations are checked even if a file's own comments say otherwise. The type of each export
+  // must be explicit, so that it does not depend on other files.
   test('as TypeScript', async () => {
     expect(await errorsOf('ts', { skipLibCheck: true, isolatedDeclarations: true })).toEqual([]);
   });

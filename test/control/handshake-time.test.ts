@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A client whose test decides how many of its bytes the server has read. */
+/** Returns a client whose test decides how many of its bytes the server has read. */
 function client() {
   const link = { steps: 0, awaits: undefined as string | undefined, close: vi.fn() };
   const handshakes = new Handshakes(

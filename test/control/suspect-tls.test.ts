@@ -16,7 +16,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A SuspectTls for numbers; `rankOf` returns the rank of a number. */
+/** Returns a SuspectTls for numbers; `rankOf` returns the rank of a number. */
 function paced(max: number, rankOf: (one: number) => number) {
   const begun: number[] = [];
   const evicted: number[] = [];

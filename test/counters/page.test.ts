@@ -123,8 +123,8 @@ interface Forged extends Record<'counters' | 'sessions' | 'methods', Numbers> {
 }
 
 /**
- * The part of this process's page from which counters are read, with one call in it. Events follow it in the
- * page.
+ * Returns the part of this process's page from which counters are read, with one call in it. Events follow it
+ * in the page.
  */
 async function ownPage(): Promise<Uint8Array> {
   pair = await echoPair('shm');

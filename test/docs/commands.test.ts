@@ -88,7 +88,7 @@ function whyWrong(args: readonly string[]): string {
   }
 }
 
-/** The parser leaves to the tunnel what its flags say together, and its addresses. */
+/** Checks the combination of flags and the addresses of a tunnel, which its parser does not check. */
 function checkTunnel(flags: TunnelFlags): void {
   checkFlags(flags);
   for (const address of [flags.listen, flags.serve, flags.to, flags.metrics])

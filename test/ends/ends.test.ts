@@ -1,8 +1,8 @@
 /**
- * A process or a worker may end at any moment and in any way, whatever it has open. The process ends with the
- * code that it would have had anyway, without a crash, and without hanging. Each cell is a process; `npm
- * test` runs a fifth of the cells (../extent.ts). A cell runs under the Node that runs this test and under
- * each Node that RDMA_RPC_NODES names (paths, separated by colons).
+ * Tests that a process or a worker may end at any moment and in any way, with anything open. The process ends
+ * with the code that it would have had anyway, without a crash, and without hanging. Each cell is a process;
+ * `npm test` runs a fifth of the cells (../extent.ts). A cell runs under the Node that runs this test and
+ * under each Node that RDMA_RPC_NODES names (paths, separated by colons).
  */
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';

@@ -29,7 +29,7 @@ const gauge = (name: string, value: number): Record<string, string> => ({
 const counter = (name: string, perMinute: number, labels = ''): Record<string, string> => ({
   [`${name}{instance="s1"${labels}}`]: `0+${perMinute}x40`,
 });
-/** The buckets of a histogram whose calls all take the same time. */
+/** Returns the buckets of a histogram whose calls all take the same time. */
 const duration = (seconds: number): Record<string, string> =>
   Object.fromEntries(
     ['0.1', '1', '2', '+Inf'].map((le) => [

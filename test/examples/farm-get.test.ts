@@ -1,6 +1,6 @@
 /**
  * Tests GET by READ. Values arrive complete although they are written at the same time. Values are complete
- * in any order of the steps of writers and readers, and in whichever process the writer runs.
+ * in any order of the steps of writers and readers, and for a writer in any process.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -76,7 +76,7 @@ test.each<Case>([
     expect(Buffer.compare((await clients[0]!.get('largest'))!, largest)).toBe(0);
     const lost = given.open !== undefined;
     if (lost) expect(clients.reduce((sum, { repeated }) => sum + repeated, 0)).toBeGreaterThan(0);
-    // A request is executed once, however often it arrives.
+    // A request is executed once, even if it arrives several times.
     expect(server.served).toBe(1 + 3 * 40 + 1 + 2);
   });
 });

@@ -56,7 +56,7 @@ function textsOf(file: string): string {
 }
 
 /**
- * Returns whether a file has a test of that name, which may consist of a title with parameters: 'of %i
+ * Returns whether a file has a test with this name, which may consist of a title with parameters: 'of %i
  * bytes'.
  */
 function hasTest(file: string, name: string): boolean {

@@ -104,7 +104,7 @@ describe.each([
     for (const end of await Promise.all(ends))
       expect([end.kind, end.reason]).toEqual([EvKind.failed, Reason.sessionLost]);
     await until(() => pair.down.includes(pair.client));
-    await turn(); // The session ends when the callback that reported its end has returned.
+    await turn(); // The session is removed only after the callback that reported its end has returned.
     expect(() => pair.native.sessionInfo(pair.client)).toThrow('no such session');
   });
 });

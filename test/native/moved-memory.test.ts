@@ -1,6 +1,6 @@
 /**
  * Tests memory of leases that an application has sent to another thread. The memory can be read there after
- * the thread that leased it has ended, however that thread ended.
+ * the thread that leased it has ended in any way.
  */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

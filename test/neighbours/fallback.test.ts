@@ -93,7 +93,7 @@ afterAll(async () => {
   for (const each of close) await each();
 });
 
-/** An application that uses all kinds of calls, all options, notifications and errors. */
+/** Runs an application that uses all kinds of calls, all options, notifications and errors. */
 async function application(make: Make): Promise<unknown> {
   witnessed.heard = [];
   witnessed.failures = 0;

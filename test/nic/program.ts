@@ -156,8 +156,8 @@ async function rails(
 }
 
 /**
- * A client sends attaches with an address that no device has, until the server ends the connection. Returns
- * the types of the frames that it receives, and what goes wrong for another client meanwhile.
+ * Sends attaches with an address that no device has, as a client, until the server ends the connection.
+ * Returns the types of the frames that it receives, and what goes wrong for another client meanwhile.
  */
 async function manyAttaches(): Promise<object> {
   const { server, address } = await serve(on('nic2,nic3'));
@@ -177,7 +177,7 @@ async function manyAttaches(): Promise<object> {
   return { answers, wrong };
 }
 
-/** Returns the median time of a call with that number of bytes each way, in us. */
+/** Returns the median time of a call, in us, by the number of bytes each way. */
 async function times(): Promise<object> {
   const { server, address } = await serve(on('nic1'));
   const channel = createChannel(address, on('nic0'));

@@ -12,7 +12,9 @@ import { run } from '../../scripts/command.mjs';
 const words = (text) =>
   (text.match(/(?:[^\s"\\]|\\.|"[^"]*")+/g) ?? []).map((word) => word.replace(/\\(.)/g, '$1'));
 
-/** The message for a bug whose text does not occur exactly once in its files; `times` is the count. */
+/**
+ * Returns the message for a bug whose text does not occur exactly once in its files; `times` is the count.
+ */
 export const unfit = (name, times, files) =>
   `"${name}" no longer fits: its text is ${times} times in ${files}. Look where the code has gone and change test/planted`;
 

@@ -252,7 +252,7 @@ const syndrome = { done: 0, accessError: 0x62 };
 const syndromeOf = ({ payload }: Packet): number =>
   (payload[0]! & 0x60) === 0 ? syndrome.done : payload[0]!;
 
-/** The answer has the right bytes, or is an error. */
+/** Checks that the answer has the right bytes, or is an error. */
 function expectUnharmed(answer: Buffer | string): void {
   expect(typeof answer === 'string' || same(answer, kept(7))).toBe(true);
 }

@@ -94,7 +94,7 @@ function throwAway(...what: string[]): void {
   mends.push(() => cable.atServer('ip', 'rule', 'del', ...rule));
 }
 
-/** Drops packets longer than the given MTU in that direction. */
+/** Each function drops packets longer than the given MTU in one direction. */
 const shrink = {
   'to the server': (mtu: number): void => {
     run('ip', 'link', 'set', cable.near, 'gso_max_segs', '1');

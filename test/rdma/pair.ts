@@ -44,8 +44,8 @@ const open: { end(): Promise<unknown> }[] = [];
 const servers = new Set<ServerProcess>();
 
 /**
- * A function for `afterEach`, which ends everything that the test has begun. After a failed test, the
- * function prints the counters of both sides.
+ * Ends everything that the test has begun, for `afterEach`. After a failed test, the function prints the
+ * counters of both sides.
  */
 export async function endAll({ task }: TestContext): Promise<void> {
   if (task.result?.state === 'fail') await tellCounts();

@@ -1,5 +1,5 @@
 /**
- * The length of exposed memory is the length that was registered, whatever happens to the buffer afterwards.
+ * Tests that the length of exposed memory is the registered length, even if the buffer changes afterwards.
  * The application may transfer the buffer to another owner, and a SharedArrayBuffer may grow.
  */
 

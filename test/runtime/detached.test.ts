@@ -1,6 +1,6 @@
 /**
  * Tests buffers of the application that are transferred while a call uses them. The call fails or sends the
- * right bytes. Nothing else in the process or on the connection is affected, however soon the memory is
+ * right bytes. Nothing else in the process or on the connection is affected, no matter how soon the memory is
  * freed.
  */
 import { setFlagsFromString } from 'node:v8';

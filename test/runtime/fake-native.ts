@@ -174,7 +174,10 @@ export class FakeNative implements NativeContext {
 
   releaseLongSlot(): void {}
 
-  /** One buffer for all receive windows of a session. The slots in events are slots of the first window. */
+  /**
+   * Returns one buffer for all receive windows of a session. The slots in events are slots of the first
+   * window.
+   */
   receiveWindow(session: number): ArrayBuffer {
     let slab = this.#slabs.get(session);
     if (slab === undefined) {

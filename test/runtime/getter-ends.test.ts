@@ -1,6 +1,7 @@
 /**
  * Getters of a request end their own call while the request is being encoded: they abort its signal, or close
- * its channel. The call settles once, whatever it was doing when its encoding began, and no memory is left.
+ * its channel. The call settles once, independent of its state when its encoding began, and no memory is
+ * left.
  */
 import { allocBuffer, type Channel, configure, createClient, type Lease, RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
  * Tests calls that a handler makes on behalf of its caller. When the handler's context is passed to them,
- * they end when the caller's call ends, whatever their own limits are.
+ * they end when the caller's call ends, independent of their own limits.
  */
 import { type CallOptions, type Client, createClient, type HandlerContext, RpcError, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

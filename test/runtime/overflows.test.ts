@@ -1,6 +1,6 @@
 /**
  * Tests messages that do not fit a slot, sent one after another. The runtime learns not to encode such
- * messages into a slot first. The messages arrive unchanged, whatever the next sizes are.
+ * messages into a slot first. The messages arrive unchanged, independent of the next sizes.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -49,7 +49,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Returns a function that makes a call of that kind. */
+/** Returns a function that makes a call of this kind. */
 function caller(channel: Channel, kind: Kind): Bed['call'] {
   const payload = new Uint8Array(kind === 'large' ? 100_000 : 10);
   return (options = {}) =>
@@ -107,7 +107,7 @@ async function check(
   }
 }
 
-/** A server that listens but never answers: the channel stays connecting. */
+/** Starts a server that listens but never answers, so that the channel stays connecting. */
 async function silentAddress(): Promise<string> {
   const server = createTcpServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

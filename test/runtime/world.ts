@@ -28,7 +28,7 @@ export const ways: readonly Way[] = everything
   ? ['in process', 'in process, loopback', 'shm over tcp', 'shm over unix', 'shm-fd', 'tcp']
   : ['in process, loopback', 'shm over unix', 'tcp'];
 
-/** Returns the fabric of a way, as the option of servers and channels. */
+/** Returns the fabric option of servers and channels for this transport. */
 export const fabricOf = (way: Way): ChannelOptions => ({
   fabric: way === 'tcp' || way === 'shm-fd' ? way : 'shm',
 });

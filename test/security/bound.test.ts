@@ -284,7 +284,7 @@ test('a thief of both tokens of a tcp connection is rejected, and the client sti
 describe('a key that is missing is never replaced', () => {
   const opening = [randomBytes(8), randomBytes(8)];
   const bound = { features: feature.bound };
-  /** A connection with the properties that a binding uses. */
+  /** Returns a connection with the properties that a binding uses. */
   const duplexOf = (transport: string, tlsSecret?: Uint8Array) =>
     ({ verified: { transport }, tlsSecret }) as unknown as Link['duplex'];
 

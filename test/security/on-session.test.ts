@@ -1,6 +1,4 @@
-/**
- * `onSession` reports the result of each connection once, whatever the result is.
- */
+/** Tests that `onSession` reports the result of each connection once, for every kind of result. */
 import { connect } from 'node:net';
 import { connect as secureConnect } from 'node:tls';
 import {

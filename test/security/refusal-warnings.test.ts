@@ -1,6 +1,6 @@
 /**
  * A server without `log` and `onSession` warns of the clients that it refuses. The server warns only rarely,
- * however many clients it refuses.
+ * independent of the number of clients that it refuses.
  */
 import { connect } from 'node:net';
 import { createServer, type ServerOptions } from 'rdma-rpc';

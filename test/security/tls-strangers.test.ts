@@ -41,8 +41,8 @@ function dial(port: number, localAddress = '127.0.0.1'): Socket {
 }
 
 /**
- * A client that has sent its ClientHello and has been answered, and that reads the answer when the test tells
- * it to.
+ * Connects a client that has sent its ClientHello and has been answered. The client reads the answer when the
+ * test tells it to.
  */
 async function halfway(port: number): Promise<{ goOn(): TLSSocket }> {
   const [near, far] = duplexPair();

@@ -89,7 +89,7 @@ describe('a client on a unix socket', () => {
   });
 });
 
-/** Returns the server's answer to the hello of a process of that user. */
+/** Returns the server's answer to the hello of a process of this user. */
 async function helloAs(user: number, address: string): Promise<Frame | string> {
   const hello = encodeFrame({
     type: 'hello',

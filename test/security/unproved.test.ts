@@ -1,6 +1,6 @@
 /**
- * Unauthenticated peers cannot use up the handshakes of a server or the sessions of an address, however long
- * `authenticate` takes.
+ * Tests that unauthenticated peers cannot use up the handshakes of a server or the sessions of an address,
+ * even if `authenticate` takes long.
  */
 import { connect, type Socket } from 'node:net';
 import { type ServerOptions, Status } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * Tests connections by network address. The count is that of the open connections, in whatever order they
- * close and open.
+ * Tests connections by network address. The count is that of the open connections, for every order in which
+ * they close and open.
  */
 import { duplexPair } from 'node:stream';
 import { expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * `shutdown({ graceMs })` ends, whatever handlers and clients do, and leaves nothing behind. The same holds
- * when a connection's age ends it. The tests run over the simulated fabric and shared memory.
+ * Tests that `shutdown({ graceMs })` ends, independent of handlers and clients, and leaves nothing behind.
+ * The same holds when a connection's age ends it. The tests run over the simulated fabric and shared memory.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import {

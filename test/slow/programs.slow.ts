@@ -15,7 +15,7 @@ const { postgresPrograms } = (await import(new URL('../../scripts/debian.mjs', i
   postgresPrograms: () => string | undefined;
 };
 
-/** The tests of a describe need the packages of `purpose` (scripts/debian.mjs). */
+/** Declares that the tests of a describe need the packages of `purpose` (scripts/debian.mjs). */
 function needsProgram(purpose: string): void {
   const why = whyNot(purpose);
   if (why !== '') console.error(`not run: ${purpose} through the tunnel: ${why}`);

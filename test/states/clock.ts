@@ -1,7 +1,7 @@
 /**
  * This is a clock that a test of this folder can advance at once by a call's time limit. A deadline then
- * passes exactly at the step where the test wants it, however slow the machine is. Every part of the runtime
- * sees this time: JS code, and native code in the times that it passes to JS.
+ * passes exactly at the step where the test wants it, even on a slow machine. Every part of the runtime sees
+ * this time: JS code, and native code in the times that it passes to JS.
  */
 
 import { deadlines } from '../../runtime/boundary/time/deadlines.ts';

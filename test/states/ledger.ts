@@ -1,6 +1,6 @@
 /**
  * This is the oracle. The oracle records the history of every call, on both sides, and the rules that must
- * hold whatever was done to the call.
+ * hold after everything that may be done to the call.
  */
 import { RpcError, Status } from 'rdma-rpc';
 

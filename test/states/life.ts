@@ -115,8 +115,8 @@ export class Life {
   }
 
   /**
-   * The client learns only from responses that its server is shutting down, so calls that it makes before are
-   * rejected.
+   * Replaces the server without the client's knowledge: the client learns only from responses that its server
+   * is shutting down, so calls that it makes before are rejected.
    */
   #replaceUnheard(): void {
     const { ms } = patience;
@@ -129,7 +129,7 @@ export class Life {
     for (let i = 0; i < unheardCalls; ++i) this.start(this.random.pick(singles), 'none', 0);
   }
 
-  /** Runs until every call has ended, together with its consequences. */
+  /** Runs until all calls have ended and the events that follow them have been handled. */
   async goOn(): Promise<void> {
     await this.world.run(
       () => this.ledger.open === 0,

@@ -70,13 +70,13 @@ class Bed {
     this.stream.pushedBytes = outstanding === 'memory' ? 100 : 0;
     this.stream.pulls = outstanding === 'parts' ? 1 : 0;
   }
-  /** The server answers the OPEN. */
+  /** Answers the OPEN, as the server. */
   settle(status: number, processed: number): void {
     this.events[Ev.status] = status;
     this.events[Ev.processed] = processed;
     this.stream.onOpenSettled(0);
   }
-  /** A part without content returns. */
+  /** Settles the push of a part without content. */
   poke(): void {
     this.events[Ev.status] = Status.OK;
     this.stream.onPushSettled(0);

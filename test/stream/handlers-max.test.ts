@@ -16,7 +16,7 @@ afterEach(async () => {
 
 /**
  * Starts a server for one handler at a time. The handlers begin with a number, and end when `go` is called,
- * however their streams have ended.
+ * for every way in which their streams may end.
  */
 function open() {
   let begun = 0;

@@ -1,7 +1,7 @@
 /**
  * Tests distant clients beside unauthenticated peers that begin a handshake and do not continue it. A client
- * that makes progress connects, with any reasonable round-trip time, and at whatever step the other peers
- * stop.
+ * that makes progress connects, with any reasonable round-trip time, and independent of the step at which the
+ * other peers stop.
  */
 import { connect, type Socket } from 'node:net';
 import { createChannel, createClient, createServer, type Server, type ServerOptions } from 'rdma-rpc';
@@ -88,7 +88,7 @@ test('unauthenticated peers that only send hello keep out no distant client', as
   await Promise.all([getsIn(address), getsIn(address), getsIn(address)]);
 });
 
-/** An unauthenticated peer that attaches and never makes its data connection. */
+/** Returns the conversation of an unauthenticated peer that attaches and never makes its data connection. */
 function attaching(): (socket: Socket) => void {
   const own = prepareSession({ ...side, fabrics: ['tcp'] }, 'tcp', limits, limits, 0, { protection: 'none' });
   closing.push(() => discardSession(own, 'done'));
@@ -110,7 +110,7 @@ test('unauthenticated peers that attach and never make their data connection kee
 });
 
 test('unauthenticated peers that retry from many addresses, up to an attach, keep out no new client', async () => {
-  // The number exceeds those that have slots, continue without a slot, and wait.
+  // More peers connect than can have a position, continue without a position, and be queued.
   const { address } = await serve({ handshakesMax: 4, sessionsMax: 32 });
   await surround(address, attaching(), (number) => `127.0.1.${1 + number}`);
   for (let number = 0; number < 3; ++number) {

@@ -13,7 +13,7 @@ export interface Passage {
   readonly server: Socket;
 }
 
-/** Forwards bytes after a delay, whatever number of bytes arrives during the delay. */
+/** Forwards bytes after a delay, independent of the number of bytes that arrive during the delay. */
 class Delay extends Duplex {
   readonly #ms: number;
 

@@ -1,6 +1,6 @@
 /**
- * Tests a call as telemetry sees it. The call ends once, however often its reader ends it, and with the
- * status of the first end.
+ * Tests a call as telemetry sees it. The call ends once, even if its reader ends it several times, and with
+ * the status of the first end.
  */
 import { RpcError, type RpcRequest, Status } from 'rdma-rpc';
 import { expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** Registered memory stays where it is, whatever the application does with its buffers. */
+/**
+ * Tests that registered memory stays where it is, for everything that the application may do with its
+ * buffers.
+ */
 import { Worker } from 'node:worker_threads';
 import { Access, SendBatch, SendFlags, WcStatus } from 'rdma-rpc/verbs';
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * Tests threads that end with all objects open. Nothing may crash, whatever the threads wait for.
+ * Tests threads that end with all objects open. Nothing may crash, independent of what the threads wait for.
  */
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';

@@ -43,7 +43,7 @@ export function registryOf(files: readonly FileDescriptorProto[]): FileRegistry 
 }
 
 /**
- * Returns the declaration with that full name. For a field or a value, returns the declaration that contains
+ * Returns the declaration with this full name. For a field or a value, returns the declaration that contains
  * it. Returns undefined when the name does not exist.
  */
 export function lookUp(registry: FileRegistry, name: string): Declared | undefined {

@@ -7,7 +7,7 @@ import type { FileRegistry } from '#protobuf';
 export interface Schema {
   /** The subject of an error text, such as `the server declares no X`. */
   readonly owner: string;
-  /** Full names of the services, sorted. */
+  /** Resolves with the full names of the services, sorted. */
   services(): Promise<string[]>;
   /**
    * Returns the files that declare `symbol` and all files that these need, or undefined when the name does

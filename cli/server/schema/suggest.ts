@@ -15,7 +15,7 @@ const lastOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1);
 /** Returns whether a service is one of those that servers add to their own services, such as reflection. */
 const ofEverybody = (name: string): boolean => /^grpc\.(health|reflection)\./.test(name);
 
-/** The server's own services come first. */
+/** Sorts the names so that the server's own services come first. */
 const ownFirst = (names: readonly string[]): string[] =>
   [...names].sort((a, b) => Number(ofEverybody(a)) - Number(ofEverybody(b)));
 

@@ -36,7 +36,7 @@ function decodeMessage(field: Field, type: Message, into: string, scope: FileSco
   return `${scope.call(type, 'decodeFrom')}(source, ${extent}, depth + 1${into === '' ? '' : `, ${into}`})`;
 }
 
-/** Returns a switch case that reads a message with that statement. */
+/** Returns a switch case that reads a message by `statement`. */
 function messageCase(field: Field, statement: string): string {
   if (!field.delimited) return `${statement} break;`;
   return `{ const stop = $.readGroup(source, ${field.number}, at, end, depth + 1); const behind = source.at; ${statement} source.at = behind; break; }`;
@@ -77,7 +77,7 @@ function cases(field: Field, scope: FileScope): string[] {
   const wireType = field.presence === 'map' ? 2 : field.delimited ? 3 : wireTypeOf(field.type);
   const emit = field.presence === 'map' ? decodeMap : field.presence === 'repeated' ? repeated : singular;
   const result = [`case ${tagOf(field, wireType) | 0}: ${emit(field, scope)}`];
-  // Decoders accept packed and unpacked numbers, whatever the .proto declares.
+  // Decoders accept packed and unpacked numbers, independent of the declaration in the .proto.
   if (field.presence === 'repeated' && field.type.kind !== 'message' && wireType !== 2)
     result.push(`case ${tagOf(field, 2) | 0}: ${run(field, scope)}`);
   return result;

@@ -55,7 +55,7 @@ void BlockBuffers::make_weak(memory::BlockId block, Entry& entry) {
   young_.lent(arena_.at(block).capacity);
 }
 
-/// This function is called when JS no longer has the buffer and the lease has not been returned.
+/// Counts a buffer that JS no longer has although its lease has not been returned.
 void BlockBuffers::forget_weak(memory::BlockId block, Entry& entry) {
   const memory::Block* memory = arena_.known(block);
   if (std::exchange(entry.weak, false) && memory != nullptr) young_.collected(memory->capacity);
@@ -131,7 +131,7 @@ napi_value BlockBuffers::move(napi_value buffer) const {
   return nullptr;
 }
 
-/// This function is called when JS no longer has the buffer.
+/// Counts a returned buffer: JS no longer has it.
 void BlockBuffers::give_back(memory::BlockId block, Entry& entry) {
   entry.weak = false;
   young_.returned(arena_.at(block).capacity);

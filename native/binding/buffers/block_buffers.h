@@ -63,17 +63,17 @@ class BlockBuffers {
   /// Detaches all buffers when the context closes. With `thread_ends`, strays may still be in use by another
   /// thread.
   void close(bool thread_ends = false);
-  /// Releases all buffers without detaching them. This function is called at the end of the thread, when no
-  /// JS code can read them.
+  /// Releases all buffers without detaching them. Allowed at the end of the thread, when no JS code can read
+  /// them.
   void forget();
   /// Returns true when a collection could free memory, because JS holds buffers that the application may have
   /// dropped.
   bool collectable() const;
-  /// This function is called after a collected buffer has released its block.
+  /// Sets a function that is called after a collected buffer has released its block.
   void on_collected(std::function<void()> callback) { on_collected_ = std::move(callback); }
   /// Decides when V8 collects buffers that the application may have dropped.
   YoungBuffers& young() { return young_; }
-  /// This function is called about every 500 ms. When the program is idle, V8 stops counting memory that is
+  /// Looks about every 500 ms whether the program is idle. When it is idle, V8 stops counting memory that is
   /// not lent (CountedMemory).
   void rest() { count(counted_.rest()); }
 

@@ -27,7 +27,7 @@ class CountedMemory {
 
   explicit CountedMemory(std::size_t arena_bytes) : most_(arena_bytes / kArenaShare) {}
 
-  /// This function is called when V8 has added a new buffer of this size. Returns by how many bytes to change
+  /// Records that V8 has added a new buffer of this size to its count. Returns by how many bytes to change
   /// V8's count.
   std::int64_t made(std::size_t bytes) {
     out_ += bytes;
@@ -36,8 +36,7 @@ class CountedMemory {
     kept_ -= again;
     return -static_cast<std::int64_t>(again);
   }
-  /// This function is called when V8 has subtracted a buffer of this size. Returns by how many bytes to
-  /// change V8's count.
+  /// Records that V8 has subtracted a buffer of this size. Returns by how many bytes to change V8's count.
   std::int64_t freed(std::size_t bytes) {
     out_ -= std::min(out_, bytes);
     if (!keeps_) return 0;
@@ -45,15 +44,14 @@ class CountedMemory {
     kept_ += added;
     return static_cast<std::int64_t>(added);
   }
-  /// This function is called about every 500 ms. When nothing was lent since the last call, the program
-  /// counts as idle. Then returned memory no longer stays counted, because the arena gives the memory of an
-  /// idle program back to the system.
+  /// Stops counting returned memory when the program is idle: nothing was lent since the last call, about 500
+  /// ms ago. The arena gives the memory of an idle program back to the system.
   std::int64_t rest() {
     if (std::exchange(lately_, false)) return 0;
     keeps_ = false;
     return close();
   }
-  /// This function is called at the end. Returns by how many bytes to change V8's count.
+  /// Stops counting returned memory. Returns by how many bytes to change V8's count.
   std::int64_t close() { return -static_cast<std::int64_t>(std::exchange(kept_, 0)); }
 
   /// Returns the number of bytes that stay counted although no buffer has them.

@@ -24,7 +24,8 @@ class ReceiveWindows {
     return made;
   }
 
-  /// This function is called before the memory is freed, so that no view shows its next contents.
+  /// Detaches all windows. Must be called before the memory is freed, so that no view shows its next
+  /// contents.
   void detach(Napi::Env env) {
     const Napi::HandleScope scope(env);
     for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) {
@@ -33,7 +34,8 @@ class ReceiveWindows {
     forget();
   }
 
-  /// This function is called at the end of the thread, when no JS code can read the buffers any more.
+  /// Drops all windows without detaching them. Allowed at the end of the thread, when no JS code can read the
+  /// buffers any more.
   void forget() {
     for (Napi::Reference<Napi::ArrayBuffer>& each : windows_) each.Reset();
     windows_.clear();

@@ -22,7 +22,7 @@ class YoungBuffers {
   /// because they add external memory to the size of a heap that was small after the last collection.
   static constexpr std::size_t kCollectBytes = std::size_t{4} << 20;
   static constexpr std::size_t kArenaShare = 8;
-  /// When this multiple of kCollectBytes has not been returned, a collection is due whatever it costs,
+  /// When this multiple of kCollectBytes has not been returned, a collection is due even if it is expensive,
   /// because a full collection costs more.
   static constexpr std::size_t kOverdue = 3;
   /// A collection gains nothing for an application that keeps its messages. A collection is therefore wanted
@@ -35,18 +35,18 @@ class YoungBuffers {
   explicit YoungBuffers(std::size_t arena_bytes)
       : collect_bytes_(std::min(kCollectBytes, arena_bytes / kArenaShare)) {}
 
-  /// This function is called when JS has received the buffer of a block of this size.
+  /// Records that JS has received the buffer of a block of this size.
   void lent(std::size_t bytes) {
     out_ += bytes;
     fresh_ += bytes;
     lately_ = true;
   }
-  /// This function is called when the application has returned a buffer.
+  /// Records that the application has returned a buffer.
   void returned(std::size_t bytes) {
     collected(bytes);
     fresh_ -= std::min(fresh_, bytes);
   }
-  /// This function is called when V8 has collected a buffer.
+  /// Records that V8 has collected a buffer.
   void collected(std::size_t bytes) { out_ -= std::min(out_, bytes); }
 
   /// Returns whether a collection is wanted. The check is cheap enough to be made for each batch of events.
@@ -59,7 +59,7 @@ class YoungBuffers {
   /// Returns true when nothing was lent since the last call, no collection is due, and a collection might
   /// still free buffers.
   bool rests() { return !std::exchange(lately_, false) && fresh_ != 0; }
-  /// This function is called after a collection that took place between these two times.
+  /// Records a collection that took place between these two times.
   void done(std::uint64_t began_ns, std::uint64_t ended_ns) {
     fresh_ = 0;
     next_ns_ = ended_ns + (ended_ns - std::min(began_ns, ended_ns)) * (100 - kPercent) / kPercent;

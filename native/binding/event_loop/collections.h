@@ -29,7 +29,7 @@ class CollectionBudget {
   }
   /// Returns the earliest time of the next collection.
   std::uint64_t next_ns() const { return next_ns_; }
-  /// This function is called after a collection that took place between these two times.
+  /// Records a collection that took place between these two times.
   void spend(std::uint64_t began_ns, std::uint64_t ended_ns) {
     const std::uint64_t cost_ns = std::max(ended_ns, began_ns) - began_ns;
     next_ns_ = std::max(next_ns_, ended_ns) + std::max(kPauseMinNs, cost_ns * (100 - kPercent) / kPercent);
@@ -51,8 +51,8 @@ class Collections {
     waits_ = waits;
     return waits && now_ns >= std::max(next_ns_, budget_->next_ns());
   }
-  /// This function is called when a collection was due. `collected` is true when the collection took place
-  /// between these two times. If not, it was skipped because it would have found nothing.
+  /// Records the result of a collection that was due. `collected` is true when the collection took place
+  /// between these two times, and false when it was skipped because it would have found nothing.
   void done(bool collected, std::uint64_t began_ns, std::uint64_t ended_ns) {
     next_ns_ = ended_ns + CollectionBudget::kPauseMinNs;
     if (collected) budget_->spend(began_ns, ended_ns);

@@ -19,7 +19,7 @@ class EventLoop {
   class Listener {
    public:
     virtual void turn() = 0;
-    /// This function is called when the descriptor is readable.
+    /// Handles a readable descriptor.
     virtual void readable() = 0;
     virtual void tick() = 0;
 

@@ -47,8 +47,7 @@ class Pump final : private EventLoop::Listener {
   std::uint64_t now_ns() const { return clock_ ? clock_() : monotonic_ns(); }
   /// Replaces the clock of the machine, for a stepped simulation.
   void set_clock(std::function<std::uint64_t()> now_ns) { clock_ = std::move(now_ns); }
-  /// This function is called when work has been added. The next turn takes place in the loop's next
-  /// iteration.
+  /// Schedules a turn in the loop's next iteration, because work has been added.
   void kick();
   /// Closes the pump. The context may be destroyed after this. `then` runs when the event loop has released
   /// the pump.

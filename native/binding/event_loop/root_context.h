@@ -12,7 +12,7 @@ namespace rdma_rpc::binding {
 /// The value that means "no async context" in Node-API.
 inline constexpr napi_async_context kRootContext = nullptr;
 
-/// For JS: calls its argument in the root context, whatever the current context is, and returns the result.
+/// For JS: calls its argument in the root context instead of the current context, and returns the result.
 inline Napi::Value run_in_root(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   napi_value result = nullptr;

@@ -118,8 +118,8 @@ void WaitThread::wait() {
   }
 }
 
-/// This function is called on both threads. Returns false when the environment is ending; post() must not be
-/// called after that.
+/// Schedules arrived() on the JS thread. Both threads may call post(). Returns false when the environment is
+/// ending; post() must not be called after that.
 bool WaitThread::post() {
   if (posted_.exchange(true)) return true;
   return napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking) == napi_ok;

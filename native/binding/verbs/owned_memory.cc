@@ -33,7 +33,8 @@ std::shared_ptr<Shown> taken(void* hint) {
   return *owner;
 }
 
-/// This function is called when the thread ends. Another thread may use memory whose buffer was transferred.
+/// Keeps memory alive whose buffer was transferred, because another thread may use it. Runs when this thread
+/// ends.
 void before_the_end(napi_env env, void*, void* hint) {
   const auto shown = taken(hint);
   if (shown->block == nullptr || std::exchange(shown->looked, true)) return;

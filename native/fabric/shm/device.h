@@ -66,7 +66,7 @@ class Device final : public fabric::Device {
   /// Puts the queue pairs that peers have announced on the lists of their completion queues. For `order` see
   /// collect().
   void collect_announced(std::memory_order order);
-  /// The result is null for shm-fd.
+  /// Returns this device's announcements, or null for shm-fd.
   Announcements* announcements() const {
     return reinterpret_cast<Announcements*>(announcements_segment_.map.data());
   }
@@ -78,9 +78,8 @@ class Device final : public fabric::Device {
   /// Returns the peer's device that the address names. Returns null when it cannot be reached; `error` says
   /// why.
   std::shared_ptr<RemoteDevice> remote(const AddressBlob& address, std::string* error);
-  /// This function is called when a queue pair to that device ends. After the last queue pair has ended, the
-  /// device's tables stay mapped until the same happens to another device. A client that connects for each
-  /// call thus finds them mapped.
+  /// Releases a remote device whose queue pair on this side ends. The tables of the last such device stay
+  /// mapped until another device is released. A client that connects for each call thus finds them mapped.
   void leave(std::shared_ptr<RemoteDevice> remote);
 
   /// Takes the pages of that range away from all peers. Queue pairs that still use a part of those pages go

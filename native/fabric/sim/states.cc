@@ -1,5 +1,5 @@
-// Implements the states to which a user moves a queue pair, and the state to which a failed send of UC and UD
-// leads. See fabric.h. This file is part of SimQueuePair and is used on the world's thread.
+// Implements the state changes of a queue pair: those that a user requests, and the change after a failed
+// send on UC and UD. See fabric.h. This file is part of SimQueuePair and is used on the world's thread.
 #include "fabric/sim/queue_pair.h"
 
 namespace rdma_rpc::fabric {

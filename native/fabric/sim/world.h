@@ -41,7 +41,7 @@ class World {
   const std::map<std::uint32_t, SimQueuePair*>& queue_pairs() const { return queue_pairs_; }
 
   /// Makes the queue pair look for work at that time. In immediate mode it looks in the next settle(),
-  /// whatever the time is.
+  /// independent of the time.
   void wake(SimQueuePair& qp, std::uint64_t at);
   /// Wakes every queue pair that is connected to this one.
   void wake_peers_of(const SimQueuePair& qp);

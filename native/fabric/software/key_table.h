@@ -68,9 +68,9 @@ class KeyTable {
   WcStatus bind(const BindRequest& request, std::uint32_t qp_num);
   /// Invalidates a window of that queue pair. Returns false when the key names no such window.
   bool invalidate(std::uint32_t key, std::uint32_t qp_num);
-  /// Invalidates every window of that queue pair.
+  /// Invalidates every window of queue pair `qp_num`.
   void invalidate_all_on(std::uint32_t qp_num);
-  /// See QueuePair::revoke(). Returns false when the key names no window of that queue pair.
+  /// See QueuePair::revoke(). Returns false when the key names no window of queue pair `qp_num`.
   bool revoke(std::uint32_t key, std::uint32_t qp_num);
   bool is_revoked(std::uint32_t key);
   /// Returns whether the memory behind a key still exists for the peer. Behind a window's key is the memory

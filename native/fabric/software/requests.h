@@ -28,7 +28,7 @@ constexpr bool is_write(Opcode opcode) {
 /// Returns the sum of the segments' lengths, which may exceed the limit of a message.
 std::uint64_t bytes_of(std::span<const Sge> sges);
 
-/// Returns success, or the status of a request that is invalid whatever its keys allow. `bytes` is bytes_of()
+/// Returns success, or the status of a request that is invalid independent of its keys. `bytes` is bytes_of()
 /// its segments.
 WcStatus why_malformed(const SendWr& wr, std::uint64_t bytes, const Capabilities& capabilities);
 

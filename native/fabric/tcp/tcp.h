@@ -66,8 +66,8 @@ struct TcpOptions {
 /// Opens a device. Returns null when the system refuses; `error` then contains what was refused, and why.
 std::unique_ptr<Device> open_tcp_device(const TcpOptions& options, std::string* error);
 
-/// Returns a passive queue pair's address with another endpoint to connect to (a proxy, a tunnel): `host`, a
-/// numeric address, and `port`. Returns an empty address, with the reason in `error`, when one of them is
+/// Returns the address of a passive queue pair with its endpoint replaced by `host` (a numeric address) and
+/// `port`, for a proxy or tunnel. Returns an empty address, with the reason in `error`, when an argument is
 /// invalid.
 std::vector<std::byte> tcp_address_via(std::span<const std::byte> address, const std::string& host,
                                        std::uint16_t port, std::string* error);

@@ -84,8 +84,8 @@ class Device final : public fabric::Device {
   void lose_completions(const ibv_cq* cq, const std::string& why);
   WindowTable& windows() { return windows_; }
   DeviceCounters& counts() { return counters_; }
-  /// A queue pair's slot in the table: 16 bits of index and 15 of generation, so that completions of a
-  /// destroyed queue pair are recognised.
+  /// Enters a queue pair in the table and returns its slot: 16 bits of index and 15 of generation, so that
+  /// completions of a destroyed queue pair are recognised.
   std::uint32_t enter(QueuePair& qp);
   void leave(const QueuePair& qp, std::uint32_t slot);
   QueuePair* find(std::uint32_t slot) const {
@@ -104,7 +104,7 @@ class Device final : public fabric::Device {
   /// events.cc.
   void read_async_events();
   Watchdog& watchdog() { return watchdog_; }
-  /// This function is called each second. Returns false when no queue pair waits for a completion.
+  /// Checks each second whether requests are stuck. Returns false when no queue pair waits for a completion.
   bool check_requests();
   /// Returns whether the device completes no request any more. A removed device (is_gone()) need not be dead.
   /// Objects of a dead device can still be closed.

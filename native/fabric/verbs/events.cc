@@ -28,7 +28,7 @@ void Device::read_async_events() {
   }
 }
 
-/// This function is called when rdma_cm reports that the device is removed. A driver that supports removal
+/// Fails all queue pairs when rdma_cm reports that the device is removed. A driver that supports removal
 /// while in use ends everything with IBV_EVENT_DEVICE_FATAL. Other drivers (soft-RoCE, soft-iWARP) report
 /// nothing, keep working, and wait until no process has the device open.
 void Device::be_removed() {

@@ -12,8 +12,8 @@ namespace rdma_rpc::fabric::verbs {
 /// "" except in tests.
 int node_of_device(const std::string& device, const std::string& root = "");
 
-/// Asks the kernel to take the pages of this mapping, which must not have been touched yet, from that node
-/// while it has free ones. Returns the errno, which callers may ignore; does nothing for node -1.
+/// Asks the kernel to take the pages of this mapping, which must not have been touched yet, from node `node`
+/// while the node has free pages. Returns the errno, which callers may ignore; does nothing for node -1.
 int prefer_node(void* data, std::size_t bytes, int node);
 
 }  // namespace rdma_rpc::fabric::verbs

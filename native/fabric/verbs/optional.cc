@@ -8,7 +8,7 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Returns the first symbol of that name in the lookup order of the plug-in, so that a test can put a
+/// Returns the first symbol with this name in the lookup order of the plug-in, so that a test can put a
 /// function of its own in front.
 template <typename Function>
 Function* look_up(const char* name) {

@@ -24,7 +24,7 @@ class PortState {
     }
     return text_;
   }
-  /// This function is called when the device reports that the port has come up or gone down.
+  /// Drops the text, because the device has reported that the port has come up or gone down.
   void forget() { outdated_ = {}; }
 
  private:

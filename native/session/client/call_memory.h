@@ -39,7 +39,7 @@ class CallMemory {
   std::optional<wire::ReplyBuffer> expose_reply_buffer(ClientBulk& bulk);
 
  private:
-  /// The pointer is null outside of staging mode.
+  /// Returns null outside of staging mode.
   Staging* staging() const { return link_.staging(); }
 
   Link& link_;

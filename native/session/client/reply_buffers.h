@@ -22,10 +22,10 @@ class ReplyBuffers {
 
   /// Handles a REPLY_BUFFER_REQUEST.
   void on_request(const wire::Header& header);
-  /// This function is called when the application waits for the response to this part.
+  /// Grants the reply buffer that was held back until the application waits for the response to this part.
   void want(std::uint32_t call);
-  /// This function is called when arena memory may be free for this call. Returns false when there is no
-  /// memory, or no room to bind, yet.
+  /// Tries again to grant a reply buffer to this call, because arena memory may be free. Returns false when
+  /// there is still no memory, or no room to bind.
   bool retry(std::uint32_t call);
   /// Tells the server that there is no memory for the response to this call.
   void refuse(std::uint32_t call);

@@ -24,8 +24,7 @@ class Revocation {
   Revocation(Link& link, CallTable<ClientCall>& calls, CallMemory& memory, CallCount& count)
       : link_(link), shared_(link.shared()), calls_(calls), memory_(memory), count_(count) {}
 
-  /// This function is called when the result of a call is known. JS gets the result when all windows of the
-  /// call are invalid.
+  /// Ends a call whose result is known. JS gets the result when all windows of the call are invalid.
   void end(std::uint32_t slot, const boundary::Event& result);
   /// Ends the call after all of its windows have become invalid, or after the queue pair has been destroyed.
   /// In the second case, `windows_intact` is false.
@@ -35,10 +34,10 @@ class Revocation {
 
   /// Limits the time for which the caller still waits to kSettleGraceNs from now on.
   void start_timeout(ClientCall& call, boundary::Reason reason);
-  /// This function is called when the SEND of a CANCEL has completed. The peer will find the CANCEL before
-  /// the completions of later READs.
+  /// Records that the SEND of a CANCEL has completed. The peer will find the CANCEL before the completions of
+  /// later READs.
   void on_cancel_arrived(std::uint32_t call);
-  /// This function is called when an invalidation has completed.
+  /// Handles the completion of an invalidation.
   void on_invalidated(std::uint32_t slot);
 
   /// Returns true while invalidations wait for room in the send queue.

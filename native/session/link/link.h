@@ -82,7 +82,7 @@ class Link {
                     std::uint32_t metadata_bytes, std::uint32_t payload_bytes, std::uint32_t invalidate_rkey,
                     SendQueue::Done done);
   /// Returns the limit of metadata and message together that are sent in segments when they do not fit one
-  /// frame; 0 when segments are not used.
+  /// frame, or 0 when segments are not used.
   std::uint32_t segmented_bytes() const { return segmented_bytes_; }
   /// Returns the number of bytes in a frame behind header and reply buffer, for metadata, gather list and
   /// message.

@@ -24,7 +24,7 @@ class ReceiveSlot {
 
   constexpr Kind kind() const { return kind_; }
   constexpr bool is_short() const { return kind_ == Kind::short_message; }
-  /// The number that JS uses for the slot.
+  /// Returns the number that JS uses for the slot.
   constexpr std::uint32_t number() const { return number_; }
 
  private:

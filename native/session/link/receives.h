@@ -32,7 +32,7 @@ constexpr std::uint64_t wr_id_base(std::uint32_t session) { return std::uint64_t
 class Receives {
  public:
   Receives(Shared& shared, std::uint32_t session, std::uint32_t depth);
-  /// This function is called after the queue pair has been destroyed.
+  /// Must run after the queue pair has been destroyed.
   ~Receives();
   Receives(const Receives&) = delete;
   Receives& operator=(const Receives&) = delete;
@@ -61,8 +61,8 @@ class Receives {
     if (number >= first_overflow_slot_) return ReceiveSlot::overflow(number);
     return copies_ != nullptr ? ReceiveSlot::copy(number) : ReceiveSlot::receive(number);
   }
-  /// These functions return the memory that contains the bytes of a frame in that slot, as JS has it, and the
-  /// offset of the frame in that memory.
+  /// The first function returns the memory that contains the bytes of a frame in `slot`, as JS has it. The
+  /// second function returns the offset of the frame in this memory.
   std::byte* memory_of(ReceiveSlot slot) const {
     return slot.is_short() ? shared_.short_messages.data()
                            : readable_at() + std::size_t{boundary::window_start(slot.number())} * stride_;
@@ -74,8 +74,7 @@ class Receives {
   std::byte* at(ReceiveSlot slot) const { return memory_of(slot) + offset_of(slot); }
 
   // --- received frames
-  /// This function is called when the receive of that number has completed, or when `count` own receives have
-  /// been flushed.
+  /// Records that receive number `receive` has completed, or that `count` own receives have been flushed.
   void came(std::uint32_t receive, std::uint32_t count) {
     if (shares()) {
       shared_.shared_receives.came(*member_, session_, receive);
@@ -122,7 +121,7 @@ class Receives {
 
  private:
   std::byte* received_at() const { return shares() ? shared_.shared_receives.data() : memory_.data(); }
-  /// The received bytes as they are read: a copy where peers can still write to receives.
+  /// Returns the received bytes as they are read: a copy where peers can still write to receives.
   std::byte* readable_at() const { return copies_ != nullptr ? copies_.get() : received_at(); }
   std::size_t readable_bytes() const {
     if (copies_ != nullptr) return own_bytes();

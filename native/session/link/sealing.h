@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kBulkNumberBytes = 8;
 constexpr std::uint64_t sealed_bytes(std::uint64_t plain) {
   return plain + (plain + kSealChunkBytes - 1) / kSealChunkBytes * seal::kTagBytes;
 }
-/// Returns the plaintext length for a sealed length; 0 for an impossible length.
+/// Returns the plaintext length for a sealed length, or 0 for an impossible length.
 constexpr std::uint32_t plain_bytes(std::uint32_t sealed) {
   constexpr std::uint64_t kBoth = kSealChunkBytes + seal::kTagBytes;
   const std::uint64_t chunks = (sealed + kBoth - 1) / kBoth;

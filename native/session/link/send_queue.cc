@@ -234,8 +234,8 @@ void SendQueue::write(std::span<const Sge> from, std::uint64_t remote_addr, std:
   stats_.bulk_write_bytes += bytes;
 }
 
-/// Bytes that have left this host do not delay other frames, however long they travel. Not all fabrics know
-/// how many bytes have left.
+/// Bytes that have left this host do not delay other frames, even if they travel for a long time. Not all
+/// fabrics know how many bytes have left.
 bool SendQueue::may_write_on(std::uint32_t bytes) {
   post_prepared();
   return prepared_ == 0 && qp_.unsent_write_bytes() <= kWriteAheadBytes - bytes;

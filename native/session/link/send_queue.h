@@ -143,7 +143,7 @@ class SendQueue {
            may_write_on(bytes);
   }
 
-  /// Number of bytes of posted WRITEs that have not completed.
+  /// Returns the number of bytes of posted WRITEs that have not completed.
   std::uint32_t write_bytes_ahead() const { return writes_ahead_; }
   /// Total number of bytes of completed WRITEs.
   std::uint64_t write_bytes_completed() const { return write_bytes_completed_; }
@@ -221,7 +221,7 @@ class SendQueue {
   /// Removes the waiting request frame of this call. Returns true when there was such a frame; it will then
   /// never be sent.
   bool remove(std::uint32_t call);
-  /// This function is called when the queue pair is in ERR. Drops everything that was not posted, and calls
+  /// Empties the queue when the queue pair is in ERR. Drops everything that was not posted, and calls
   /// `f(call)` for each dropped request frame. Then posts the last work request, whose completion shows that
   /// the queue is empty.
   template <class F>

@@ -47,7 +47,7 @@ class SharedReceives {
   /// Removes a session whose queue pair is gone, and reposts its receives.
   void leave(Member& member, std::uint32_t session);
 
-  /// This function is called before the device is closed, when no session is left.
+  /// Releases the shared queue and the registrations before the device is closed, when no session is left.
   void leave_device() {
     queue_.reset();
     regions_.clear();
@@ -63,14 +63,14 @@ class SharedReceives {
   /// Returns the number of receives that the device has refused. Each later post offers them again.
   std::uint32_t refused() const { return registered() - credit_pool_.receives(); }
 
-  /// This function is called when a frame for the session has arrived in slot `slot`.
+  /// Records that a frame for the session has arrived in slot `slot`.
   void came(Member& member, std::uint32_t session, std::uint32_t slot) {
     ++member.taken;
     ++member.frames;
     owner_[slot] = session;
     --posted_;
   }
-  /// This function is called for a frame of a session that no longer exists.
+  /// Records a frame of a session that no longer exists.
   void came_for_ended_session(std::uint32_t slot);
   /// Reposts slots of the session. Returns how many more credits its peer gets, or std::nullopt when the
   /// device refuses.

@@ -17,18 +17,18 @@ class AnswersUnderWay {
     bytes_ += bytes;
     unsent_ += bytes;
   }
-  /// This function is called when WRITEs of this number of bytes have been prepared.
+  /// Records that WRITEs of this number of bytes have been prepared.
   void wrote(std::uint64_t bytes) { unsent_ -= bytes; }
-  /// This function is called when a response of `bytes` bytes has ended. The remaining `left` bytes of the
-  /// response will not be written.
+  /// Records that a response of `bytes` bytes has ended. The remaining `left` bytes of the response will not
+  /// be written.
   void ended(std::uint64_t bytes, std::uint64_t left) {
     bytes_ -= bytes;
     unsent_ -= left;
   }
 
-  /// This function is called about every kHoldCheckNs. `ahead` is the number of bytes of WRITEs that have
-  /// been prepared but not completed. `completed` is the number of bytes of completed WRITEs. Returns false
-  /// when the peer has moved too little for too long.
+  /// Checks the peer's pace about every kHoldCheckNs. `ahead` is the number of bytes of WRITEs that have been
+  /// prepared but not completed. `completed` is the number of bytes of completed WRITEs. Returns false when
+  /// the peer has moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t ahead, std::uint64_t completed) {
     const std::uint64_t left = unsent_ + ahead;
     if (left == 0) {

@@ -26,7 +26,7 @@ class ReadsUnderWay {
   std::uint32_t count() const { return count_; }
   std::uint64_t bytes() const { return bytes_; }
 
-  /// Returns how many of `bytes` bytes the next READ may fetch; 0 when it must wait.
+  /// Returns how many of `bytes` bytes the next READ may fetch, or 0 when it must wait.
   std::uint32_t may_begin(std::uint32_t bytes) const {
     if (slow_ && count_ != 0) return 0;
     return flow_.may_read(bytes_, bytes);
@@ -42,14 +42,14 @@ class ReadsUnderWay {
     completed_ += bytes;
     if (!slow_) flow_.read_ended(bytes);
   }
-  /// This function is called when the queue pair has no READs left.
+  /// Forgets all READs, because the queue pair has none left.
   void clear() {
     if (!slow_) flow_.read_ended(bytes_);
     count_ = 0;
     bytes_ = 0;
   }
 
-  /// This function is called about every kHoldCheckNs. `arrived` are the bytes that the fabric has received,
+  /// Checks the peer's pace about every kHoldCheckNs. `arrived` are the bytes that the fabric has received,
   /// including those of unfinished READs. `held` is the size of the memory of the requests to which these
   /// READs belong. Returns false when the peer has moved too little for too long.
   bool look(std::uint64_t awake_ns, std::uint64_t arrived, std::uint64_t held) {

@@ -25,8 +25,7 @@ class Transfers {
     virtual void stop_fetching(std::uint32_t slot, std::uint32_t status, std::string why) = 0;
     /// Stops the WRITEs of the response. The error response is sent behind the WRITEs that have been posted.
     virtual void stop_writing(std::uint32_t slot, std::uint32_t status, const std::string& text) = 0;
-    /// This function is called when all WRITEs of the response are prepared. Sends the response frame behind
-    /// them.
+    /// Sends the response frame behind the WRITEs of the response, all of which are prepared.
     virtual void send_written_response(std::uint32_t slot) = 0;
 
    protected:
@@ -40,7 +39,7 @@ class Transfers {
   void join(Bulk kind, std::uint32_t slot);
   /// See Endpoint::move().
   Moved move(Bulk kind, std::int64_t& credit);
-  /// This function is called when a READ of this number of bytes has completed.
+  /// Records that a READ of this number of bytes has completed.
   void on_read(std::uint32_t bytes);
   /// Removes the session from the queues when it ends.
   void leave() {

@@ -11,7 +11,7 @@ namespace rdma_rpc::session {
 
 class UnreadStreams {
  public:
-  /// This function is called when this side has requested memory for one more message of the stream.
+  /// Records that this side has requested memory for one more message of the stream.
   void asked(std::uint32_t stream, std::uint64_t awake_ns) {
     const auto found = find(stream);
     if (found == streams_.end())
@@ -19,13 +19,12 @@ class UnreadStreams {
     else
       ++found->messages;
   }
-  /// This function is called when the client has granted memory for one message. The waiting time of the
-  /// stream's other messages starts again.
+  /// Records that the client has granted memory for one message. The waiting time of the stream's other
+  /// messages starts again.
   void granted(std::uint32_t stream, std::uint64_t awake_ns) {
     if (const auto found = find(stream); found != streams_.end()) found->since_ns = awake_ns;
   }
-  /// This function is called when one message of the stream no longer waits, whether memory was granted for
-  /// it or not.
+  /// Records that one message of the stream no longer waits, whether memory was granted for it or not.
   void ended(std::uint32_t stream) {
     const auto found = find(stream);
     if (found == streams_.end() || --found->messages != 0) return;

@@ -1,5 +1,5 @@
-// Tests keys of a software device. A key that has ended gives no access for a long time, whatever is created
-// after it, and a key of another process gives no access here.
+// Tests keys of a software device. A key that has ended gives no access for a long time, independent of what
+// is created after it, and a key of another process gives no access here.
 #include "fabric/software/key_table.h"
 
 #include <gtest/gtest.h>

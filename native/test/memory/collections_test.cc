@@ -1,5 +1,5 @@
-// V8 is asked to collect garbage for a fixed share of the thread's time, whatever a collection costs and
-// whichever code asks for it.
+// Tests that V8 is asked to collect for a fixed share of the thread's time. The share depends neither on the
+// cost of a collection nor on the caller.
 #include "binding/event_loop/collections.h"
 
 #include <gtest/gtest.h>

@@ -36,8 +36,7 @@ class Execution {
   void threads(const std::function<void()>& first, const std::function<void()>& second);
 
   // The following functions are called by the functions of the threads.
-  /// This function is called when the calling thread cannot continue until the other one has stored
-  /// something.
+  /// Pauses the calling thread until the other thread has stored something.
   void pause();
   /// Sleeps until `wakes()` is true, as a result of an action of the other thread.
   void sleep_until(const std::function<bool()>& wakes);
@@ -73,7 +72,7 @@ class Execution {
   bool can_go_on(std::size_t thread);
   std::size_t choose(std::size_t options);
   void fail(const std::string& why);
-  /// This function is called when the running thread cannot continue before the other one has acted.
+  /// Stops the running thread until the other thread has acted.
   void wait();
   void switch_to(std::size_t thread);
   void finish();

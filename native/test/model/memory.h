@@ -30,15 +30,14 @@ class Memory {
   std::uint64_t load(std::size_t thread, const void* word, std::size_t bytes, std::memory_order order,
                      const Choose& choose);
   void store(std::size_t thread, void* word, std::size_t bytes, std::uint64_t value, std::memory_order order);
-  /// Updates the newest value, and returns its index. The new value inherits the release of that value (a
-  /// release sequence).
+  /// Updates the newest value, and returns its index. The new value inherits the release of the value that it
+  /// replaces (a release sequence).
   std::uint64_t update(std::size_t thread, void* word, std::size_t bytes, std::uint64_t keep,
                        std::uint64_t set, std::memory_order order);
   void fence(std::size_t thread, std::memory_order order);
-  /// This function is called when non-atomic bytes are read or written. Returns "", or a description of the
-  /// error.
+  /// Checks a read or write of non-atomic bytes for data races. Returns "", or a description of the error.
   std::string touch(std::size_t thread, const void* at, std::size_t bytes, bool write);
-  /// This function is called after a copy to this address, because the words there have new values.
+  /// Records a copy to this address, because the words there have new values.
   void overwritten(std::size_t thread, const void* at, std::size_t bytes);
   /// Makes all stores so far visible to the thread, as a real machine finally does. From now on, the thread
   /// reads the newest value of every word. Returns false if all stores were visible already.

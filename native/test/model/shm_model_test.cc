@@ -256,7 +256,7 @@ TEST_F(ShmModel, AReceiveOfADestroyedQueuePairIsNotAccessed) {
 /// A READ (true) or a WRITE (false) of b's memory by a is in progress while b revokes the access.
 class ShmModelWindow : public ShmModel, public testing::WithParamInterface<bool> {
  protected:
-  /// `revoke` revokes the window with that key. `revoke` returns true when the window is revoked and its
+  /// `revoke` revokes the window with the key `key`. It returns true when the window is revoked and its
   /// memory is no longer accessed.
   static void is_left_alone(const std::function<bool(Execution&, Ends&, std::uint32_t key)>& revoke) {
     const bool read = GetParam();

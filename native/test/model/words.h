@@ -38,7 +38,8 @@ class SharedWord {
   T exchange(T value, std::memory_order order) {
     return static_cast<T>(model::update(&value_, sizeof value_, 0, value, order));
   }
-  /// This function is called only while connecting, which is not modelled.
+  /// Compares and stores in two steps, which suffices: it is called only while connecting, which is not
+  /// modelled.
   bool compare_exchange_strong(T& expected, T desired) {
     const T found = load();
     if (found == expected) {

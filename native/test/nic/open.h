@@ -27,7 +27,7 @@ inline std::unique_ptr<fabric::Device> open(const Nic& nic, const fabric::VerbsO
   return device;
 }
 
-/// The options with which only rdma_cm connects.
+/// Returns the options with which only rdma_cm connects.
 inline fabric::VerbsOptions by_manager() {
   fabric::VerbsOptions options;
   options.connect = fabric::VerbsConnect::cm;

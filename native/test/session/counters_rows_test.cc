@@ -1,5 +1,5 @@
 // Tests rows of the counters page. As long as there are at most as many open sessions as rows, each open
-// session has a row, however many sessions existed before and however they ended.
+// session has a row, independent of the number of earlier sessions and of how they ended.
 #include <gtest/gtest.h>
 
 #include <algorithm>

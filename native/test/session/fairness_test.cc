@@ -37,14 +37,14 @@ class Meter {
       posted.pop_front();
     }
   }
-  /// This function is called when the session has ended, so that its queue pair is flushed.
+  /// Drops the work of a session that has ended, because its queue pair is flushed.
   void forget(std::uint32_t session) {
     for (const Work& work : posted_[session]) of_kind(work) -= work.bytes;
     posted_.erase(session);
   }
   std::uint64_t reads() const { return reads_; }
 
-  std::uint64_t writes_ahead_most = 0;  ///< most bytes of WRITEs ahead of any frame in its queue pair
+  std::uint64_t writes_ahead_most = 0;  ///< most bytes of WRITEs posted before a frame on its queue pair
   std::uint64_t reads_most = 0;         ///< most bytes of READs on all queue pairs together
   std::uint64_t frames_behind_writes = 0;
 
@@ -245,7 +245,7 @@ TEST_P(Fairness, CallsOfASessionHaveEqualShares) {
   EXPECT_EQ(hosts.finish(), Violations{});
 }
 
-/// Sessions have equal shares, however many calls each of them has.
+/// Sessions have equal shares, independent of their numbers of calls.
 TEST_P(Fairness, SessionsHaveEqualShares) {
   constexpr std::size_t kLong = 16 << 20, kShort = 4 << 20, kCalls = 10;
   constexpr std::uint64_t kTurnsUntilHeard = 2;  // turns of the server until a caller has a response

@@ -83,8 +83,8 @@ TEST(ManySessions, ThatComeAndGoLeaveNothingInTheSets) {
     pair.server.session(server).close("done");
     pair.run();
   }
-  // The sets use memory only for the few sessions that are open at one time, however many sessions existed
-  // before.
+  // The sets use memory only for the few sessions that are open at one time, independent of the number of
+  // earlier sessions.
   EXPECT_LE(pair.client.context->set_entries() + pair.server.context->set_entries(), 20u);
   EXPECT_EQ(pair.finish(), Violations{});
 }

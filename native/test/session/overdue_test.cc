@@ -17,7 +17,7 @@ constexpr std::uint64_t kTimeoutNs = std::uint64_t{kTimeoutUs} * 1000;
 constexpr std::uint64_t kTickNs = 2 * kHoldCheckNs;
 constexpr std::size_t kBytes = 4 << 20;
 
-/// The CPU of the reader writes the bytes of READs, as on tcp.
+/// Returns options of a fabric on which the CPU of the reader writes the bytes of READs, as on tcp.
 PairOptions by_cpu() {
   PairOptions options = ClientGroup::large_messages();
   options.sim.capabilities.reads_memory_late = true;

@@ -26,7 +26,7 @@ PairOptions small_arena() {
   options.context.arena.budget_bytes = kArenaBytes;
   return options;
 }
-/// The CPU of the reader writes the bytes of READs, as on tcp.
+/// Returns options of a fabric on which the CPU of the reader writes the bytes of READs, as on tcp.
 PairOptions by_cpu() {
   PairOptions options = small_arena();
   options.sim.capabilities.reads_memory_late = true;

@@ -11,7 +11,7 @@ namespace {
 
 using Violations = std::vector<std::string>;
 
-/// A device whose received messages are copied.
+/// Returns options of a device whose received messages are copied.
 PairOptions copying(std::uint32_t inflight) {
   PairOptions options;
   options.sim.capabilities.peers_keep_access = true;

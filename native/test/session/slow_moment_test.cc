@@ -37,7 +37,7 @@ CallSpec later(CallSpec spec) {
   return spec;
 }
 
-/// The server has polled the request and posted its READs.
+/// Runs until the server has polled the request and posted its READs.
 void reads_are_posted(Pair& pair) {
   for (int i = 0; i < 3; ++i) {
     pair.world.step();
@@ -55,7 +55,7 @@ void answer_is_posted(Pair& pair) {
   handler_has_answered(pair);
   pair.server.turn(pair.world.now_ns());
 }
-/// The client's REPLY_BUFFER is in the server's completion queue.
+/// Runs until the client's REPLY_BUFFER is in the server's completion queue.
 void reply_buffer_is_here(Pair& pair) {
   handler_has_answered(pair);
   pair.server.flush();

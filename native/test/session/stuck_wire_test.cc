@@ -1,5 +1,6 @@
 // Tests a peer that polls nothing, and a network that delivers nothing. Calls that are cancelled then end
-// soon after their deadline, however much of them was sent, and their memory is reused only when it is safe.
+// soon after their deadline, independent of how much of them was sent, and their memory is reused only when
+// it is safe.
 #include <gtest/gtest.h>
 
 #include "session/sides/pair.h"

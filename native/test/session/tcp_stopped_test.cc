@@ -1,6 +1,6 @@
 // Tests a tcp server whose process is stopped. The server acknowledges nothing, because on tcp the server's
 // CPU sends the acknowledgements. Calls that are cancelled in this time still end soon after their deadline,
-// whatever memory they have lent. When the server continues, the session continues, too.
+// with every kind of lent memory. When the server continues, the session continues, too.
 #include <gtest/gtest.h>
 
 #include "fabric/tcp/tcp.h"

@@ -35,7 +35,7 @@ CallSpec bulk_both_ways(bool later) {
 
 class ServerEnds : public VerbsFaults, public testing::WithParamInterface<Case> {
  protected:
-  /// A call whose server halts in the phase.
+  /// Makes a call whose server halts in the phase.
   void halt(int number) {
     session_ = server_->connect_as_server_of(client_);
     const std::uint64_t first = client_.start(session_, {});
@@ -140,7 +140,7 @@ class ClientEnds : public VerbsFaults, public testing::WithParamInterface<Case> 
       GTEST_SKIP() << "not run: the device has no windows, so nothing is revoked";
   }
 
-  /// A call whose client halts in the phase.
+  /// Makes a call whose client halts in the phase.
   void halt(int number) {
     session_ = client_->connect_as_client_of(server_);
     const Phase phase = GetParam().phase;

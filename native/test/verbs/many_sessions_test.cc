@@ -13,7 +13,7 @@ constexpr std::uint32_t kSessions = 100, kInflightMax = 2;
 
 class ManySessions : public VerbsFaults {};
 
-/// Waits until all calls of the client have ended, however slow the machine is, and returns its report.
+/// Waits until all calls of the client have ended, without a time limit, and returns its report.
 ReportMessage report_of(PeerProcess& client, Side& server) {
   ReportMessage report;
   drive(

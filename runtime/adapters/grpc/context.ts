@@ -17,7 +17,7 @@ import { handlerController } from '../../server/handler-signal.ts';
 /** A call in a gRPC server. */
 export interface GrpcCall {
   readonly peer: string;
-  /** The received metadata, by key. */
+  /** Returns the received metadata, by key. */
   metadata(): Iterable<readonly [string, Iterable<MetadataValue>]>;
   /**
    * Returns the time left in ms, at least 0. Returns undefined when the call has no limit, or when the server

@@ -28,8 +28,8 @@ function aligned(bytes: number): Uint8Array<ArrayBuffer> {
 /** A chunk of memory in which values are placed one after another. */
 class Chunks {
   /**
-   * A longer value gets memory of its own. In a chunk, the memory that such a value would keep alive, or
-   * waste at the end of the chunk, would no longer be small.
+   * A longer value gets memory of its own. A longer value in a chunk would keep much memory alive, or waste
+   * much at the end of the chunk.
    */
   readonly valueMax: number;
   readonly #chunkBytes: number;

@@ -54,9 +54,9 @@ export class BulkMessages {
    * getters may make a call itself.
    */
   #inScratch: BulkMessage | undefined;
-  /** It is null while this writer encodes a message, because a getter of that message may make a call. */
+  /** Null while this writer encodes a message, because a getter of that message may make a call. */
   #writer: Writer | null = new Writer();
-  /** It is null while a message is being laid out, for the same reason. */
+  /** Null while a message is being laid out, for the same reason. */
   #layout: AlignedLayout | null = new AlignedLayout();
   /**
    * Messages by token until their SENT event. The application's buffers must not be collected while the

@@ -18,8 +18,7 @@ export class LongSlots {
   /** Offset of the first long slot's payload in the memory. */
   readonly #start: number;
   /**
-   * It is null while a message is being encoded with it, because a getter of that message may make a call
-   * itself.
+   * Null while a message is being encoded with it, because a getter of that message may make a call itself.
    */
   #writer: Writer | null = new Writer();
 

@@ -49,7 +49,7 @@ export class Submission {
   method = 0;
   /** Time limit; 0 for none. */
   timeoutUs = 0;
-  /** It is reset to undefined after each `submit`, because the metadata must not outlive its call. */
+  /** Reset to undefined after each `submit`, because the metadata must not outlive its call. */
   metadata: Uint8Array | undefined;
   /**
    * Arena block for the response, 0 for none. With `replyBufferOnly`, a response that does not fit the buffer

@@ -10,15 +10,18 @@
 import { deadlinesMax, wheelSlots, wheelTickMs } from '../../limits.ts';
 
 export interface DeadlineOwner {
-  /** The deadline of an entry has passed. The entry has already been removed. It must not throw. */
+  /**
+   * Runs when the deadline of an entry has passed. The entry has already been removed. This function must not
+   * throw.
+   */
   onDeadline(token: number): void;
 }
 
 /** An object that keeps its own deadlines, which were computed from `now`. */
 export interface TurnListener {
   /**
-   * The turn has taken `lagMs` longer than was assumed when its deadlines were computed. The listener must
-   * move the deadlines of this turn by that time.
+   * Runs when an event-loop iteration has taken `lagMs` longer than was assumed when its deadlines were
+   * computed. The listener must move the deadlines of this iteration by `lagMs`.
    */
   onLongTurn(lagMs: number): void;
 }

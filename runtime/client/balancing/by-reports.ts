@@ -9,7 +9,7 @@ import type { Candidate, Policy, Room } from './policy.ts';
 
 /** A connection whose server may send load reports. */
 export interface Reporting extends Candidate {
-  /** Returns the weight that follows from the reports; 0 when there is no usable report. */
+  /** Returns the weight that follows from the reports, or 0 when there is no usable report. */
   reportedWeight(nowMs: number): number;
 }
 

@@ -57,7 +57,7 @@ export interface ConnectionServing {
 /** The queue pair of a connection for remote memory (memory/). */
 export interface ConnectionMemory {
   onFrame(frame: MemoryAccepted | MemoryEnd): void;
-  /** The connection has ended. */
+  /** Runs when the connection has ended. */
   end(reason: string): void;
 }
 
@@ -76,7 +76,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
   readonly #owner: ClientLinkOwner;
   readonly #queue: CallQueue;
   readonly #waiting: { readonly size: number };
-  /** It is undefined when this side serves no calls on the connection. */
+  /** Undefined when this side serves no calls on the connection. */
   #serving: ConnectionServing | undefined;
   /** The queue pair for remote memory; undefined without one. */
   memory: ConnectionMemory | undefined;
@@ -143,7 +143,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#name();
   }
 
-  /** It is created with the first stream, because most sessions have none. */
+  /** The streams of this connection. Created with the first stream, because most sessions have none. */
   get streams(): ClientStreams {
     if (this.#streams === undefined) {
       const { context, target, inflightMax, streamsMax } = this.connection;

@@ -328,7 +328,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     return ejected === 0 || ejected < ejectedShareMax * connected;
   }
 
-  /** Returns whether a connection takes calls by its health check; undefined before the first answer. */
+  /**
+   * Returns whether the health check says that the server takes calls, or undefined before the first answer.
+   */
   readonly #serves = (link: ClientLink): boolean | undefined =>
     this.#health === undefined || this.#health.serves(link);
 

@@ -37,7 +37,7 @@ export class Doors {
     }
   }
 
-  /** Returns the door of a connection; undefined when its server has only one address. */
+  /** Returns the door of a connection, or undefined when its server has only one address. */
   of(connection: Connection): string | undefined {
     return this.#used.get(connection);
   }

@@ -153,7 +153,7 @@ export class HealthWatches {
     }
   }
 
-  /** Returns whether the server of a connection serves; undefined until its first answer. */
+  /** Returns whether the server of a connection serves, or undefined until its first answer. */
   serves(link: ClientLink): boolean | undefined {
     return this.#watches.get(link)?.serves;
   }

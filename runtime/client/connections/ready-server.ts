@@ -31,7 +31,9 @@ export class ReadyServer implements Reporting {
     return this.links.reduce((most, { loads }) => Math.max(most, loads?.at(nowMs) ?? 0), 0);
   }
 
-  /** Returns the connection with room that has the fewest calls in flight; undefined when none has room. */
+  /**
+   * Returns the connection with room that has the fewest calls in flight, or undefined when none has room.
+   */
   link(room: LinkRoom): ClientLink | undefined {
     const { links } = this;
     if (links.length === 1) return links[0];

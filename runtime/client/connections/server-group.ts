@@ -48,7 +48,7 @@ export interface ServerGroup {
 
 type Serves = (link: ClientLink) => boolean | undefined;
 
-/** The state of connected endpoints, according to their health checks. */
+/** Returns the state of connected endpoints, according to their health checks. */
 function checkedState(endpoints: readonly Endpoint[], serves: Serves): AddressSummary['state'] {
   const answers = endpoints.map(({ link }) => link !== undefined && serves(link));
   if (answers.includes(true)) return 'ready';

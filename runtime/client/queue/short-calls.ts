@@ -75,8 +75,9 @@ export class ShortCalls {
   }
 
   /**
-   * Adds a call whose request found no room for `bytes` bytes, at its old position or at the end. Returns
-   * false when the request is larger than the arena, or when too many calls wait.
+   * Queues a call whose request of `bytes` bytes did not fit in the arena. A call that is being retried keeps
+   * its position; a new call goes to the end. Returns false when the request is larger than the arena, or
+   * when too many calls wait.
    */
   add(call: Unsent, context: FabricContext, bytes: number, most: number): boolean {
     if (bytes > context.native.arenaBytes) return false;

@@ -23,11 +23,9 @@ export abstract class Waiter {
   abstract readonly endMs: number;
   /** Returns the current lengths of the request's buffers. */
   abstract measure(): Lengths | undefined;
-  /**
-   * Runs when the entry has been added to a queue. `onLeaving` is called when it has left the queue for any
-   * reason.
-   */
+  /** Runs when the entry has been added to a queue. */
   abstract onWaiting(): void;
+  /** Runs when the entry has left its queue, for any reason. */
   abstract onLeaving(): void;
   /** Runs when the entry has left the queue with an error. */
   abstract fail(error: Error): void;

@@ -29,7 +29,7 @@ export interface StreamHost {
   startStream(stream: ClientStream): void;
   /** Runs when the stream was cancelled before it was opened. */
   forgetStream(stream: ClientStream): void;
-  /** It is false for streams of the channel itself, which outlier detection and load reports leave out. */
+  /** False for streams of the channel itself, which outlier detection and load reports leave out. */
   readonly tallied?: false;
 }
 

@@ -44,7 +44,7 @@ export function writeExtensions(
 
 /**
  * Sets the extension that `name` (`[shop.v1.discount]`) stands for. Returns false when the registry has no
- * extension of that name for this type.
+ * extension with this name for this type.
  */
 export function readExtension(
   message: Extendable,

@@ -68,7 +68,7 @@ function given(field: Field, message: object, options: JsonWriteOptions): unknow
   return field.presence === 'repeated' ? [] : field.presence === 'map' ? {} : undefined;
 }
 
-/** Writes the value of a field, whatever its presence. */
+/** Writes the value of a field, independent of its presence. */
 export function writeValue(
   field: Field,
   value: unknown,

@@ -32,7 +32,7 @@ export function lengthOf(bytes: Uint8Array): number {
   return isTrue ? said : length.call(bytes);
 }
 
-/** Returns the size in bytes of a typed array or DataView; 0 for a DataView whose memory is detached. */
+/** Returns the size in bytes of a typed array or DataView, or 0 for a DataView whose memory is detached. */
 export function byteLengthOf(view: ArrayBufferView): number {
   if (nameOf.call(view) !== undefined) return byteLength.call(view);
   try {

@@ -37,7 +37,7 @@ export function markLent(buffer: ArrayBuffer, lease: object, method: string): vo
   Lent.set(buffer, lease, method);
 }
 
-/** Returns the lease of a buffer that was lent to a handler; undefined for any other buffer. */
+/** Returns the lease of a buffer that was lent to a handler, or undefined for any other buffer. */
 export function lentLease(buffer: ArrayBufferLike): object | undefined {
   return Lent.lease(buffer);
 }

@@ -25,8 +25,8 @@ export class Writer {
    */
   gatherBytes = Number.POSITIVE_INFINITY;
   /**
-   * `bytes` values of at least this length begin on a multiple of 64 bytes at the receiver, whatever their
-   * field's threshold is. Either Infinity or at least `gatherBytes`.
+   * `bytes` values of at least this length begin on a multiple of 64 bytes at the receiver, independent of
+   * their field's threshold. Either Infinity or at least `gatherBytes`.
    */
   alignBytes = Number.POSITIVE_INFINITY;
   /**

@@ -9,7 +9,7 @@ import { lengthOf } from '../memory/intrinsic.ts';
 import { whyDetached } from '../memory/lent.ts';
 import type { Writer } from '../memory/writer.ts';
 
-/** It is a constant of this module, because V8 checks on each access whether an import is initialised. */
+/** A local copy of nestingMax, because V8 checks on each access whether an import is initialised. */
 const depthMax = nestingMax;
 
 /** Checks a message on entry to it; `name` is its type, or the field that contains it. */

@@ -21,7 +21,7 @@ import {
   writeVarint64,
 } from './write.ts';
 
-/** It is a constant of this module, because V8 checks on each access whether an import is initialised. */
+/** A local copy of floatRoundsAway, because V8 checks on each access whether an import is initialised. */
 const floatLimit = floatRoundsAway;
 
 /**

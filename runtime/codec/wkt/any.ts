@@ -19,7 +19,7 @@ export function packAny<T, Init>(type: MessageType<T, Init>, message: Init): Any
   return { typeUrl: typeUrlPrefix + type.typeName, value: type.encode(message) };
 }
 
-/** Returns whether the Any contains a message of that type. */
+/** Returns whether the Any contains a message of type `type`. */
 export function isAny<T, Init>(type: MessageType<T, Init>, any: Any): boolean {
   return anyTypeName(any) === type.typeName;
 }

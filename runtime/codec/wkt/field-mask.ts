@@ -7,7 +7,7 @@ import type { FieldMask } from '../google/protobuf/field_mask.rdma.ts';
 import type { MessageType } from '../types.ts';
 
 /**
- * Returns a mask for messages of that type. Paths are names of the .proto, joined with dots:
+ * Returns a mask for messages of type `type`. Paths are names of the .proto, joined with dots:
  * `customer.first_name`. Throws CodecError for a path that the message does not have. Only the last part of a
  * path may be repeated or a map.
  */

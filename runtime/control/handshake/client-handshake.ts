@@ -73,7 +73,7 @@ export interface Connection extends Prepared {
 interface Agreed {
   readonly welcome: Welcome;
   readonly server: KnownPeer;
-  /** It is undefined when the two sides have no key. */
+  /** Undefined when the two sides have no key. */
   readonly binding: Binding | undefined;
   readonly protection: Protection;
 }

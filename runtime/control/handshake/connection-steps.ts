@@ -18,8 +18,8 @@ export type ConnectionStep =
   /** The session cannot use this fabric, although both sides offer it. The client tries the next fabric. */
   | { readonly step: 'unreachable'; readonly fabric: FabricName; readonly reason: string }
   /**
-   * This side's queue pair is connected, and the client may call. `others` contains the reason why no other
-   * fabric was chosen.
+   * This side's queue pair is connected, and the client may call. `others` says for each other fabric why it
+   * was not chosen.
    */
   | { readonly step: 'opened'; readonly fabric: FabricName; readonly others: readonly FabricReason[] };
 

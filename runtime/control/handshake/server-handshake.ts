@@ -121,7 +121,7 @@ interface Agreed {
   readonly fabrics: readonly FabricName[];
   readonly protection: Protection;
   readonly cipher: string | undefined;
-  /** It is undefined when the two sides have no key. */
+  /** Undefined when the two sides have no key. */
   readonly binding: Binding | undefined;
   /** Number of attaches that the client may send. */
   readonly attachesMax: number;

@@ -29,7 +29,7 @@ const codes: Readonly<Record<number, StatusCode>> = {
 export interface MemoryLimits {
   readonly arenaBytes: number;
   readonly mrCacheBytes: number;
-  /** It is undefined when the size follows from the size of messages. */
+  /** Undefined when the size follows from the size of messages. */
   readonly stagingBytes: number | undefined;
 }
 

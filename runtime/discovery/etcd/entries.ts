@@ -9,7 +9,10 @@ import { usable } from '../watched.ts';
 const bytes = new TextEncoder();
 const text = new TextDecoder();
 
-/** The range of keys that begin with `service/`. Because of the slash, `shop` does not include `shopping`. */
+/**
+ * Returns the range of keys that begin with `service/`. Because of the slash, `shop` does not include
+ * `shopping`.
+ */
 export function rangeOf(service: string): { key: Uint8Array; rangeEnd: Uint8Array } {
   // '0' is the character that follows '/'.
   return { key: bytes.encode(`${service}/`), rangeEnd: bytes.encode(`${service}0`) };

@@ -35,7 +35,7 @@ async function* chunksOf(answer: IncomingMessage, silenceMs: number): AsyncGener
   }
 }
 
-/** Resolves with the response when its headers have come, whatever its status is. */
+/** Resolves with the response when its headers have arrived, for every status. */
 async function head(access: Access, path: string, signal: AbortSignal): Promise<IncomingMessage> {
   const { server, options } = await access();
   signal.throwIfAborted();

@@ -1,6 +1,6 @@
 /**
  * When an end of a tunnel drains, its open connections continue. Each connection ends when its programs end
- * it, with all bytes, whichever program ends its side first. An end that must not wait resets its
+ * it, with all bytes, independent of which program ends its side first. An end that must not wait resets its
  * connections.
  */
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
  * An end of a tunnel has received a large message. The memory of the message is released when programs have
- * taken all data that lies in it, however each program ends.
+ * taken all data that lies in it, for every way in which each program may end.
  */
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';

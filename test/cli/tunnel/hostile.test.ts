@@ -1,6 +1,4 @@
-/**
- * The peer of a tunnel's end breaks the rules. The stream ends with the error, and every connection ends too.
- */
+/** Tests a tunnel whose peer breaks the rules: the stream ends with an error, and all connections end. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';

@@ -81,7 +81,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** The output of the hostile process, line by line. */
+/** Starts the hostile process and returns its output, line by line. */
 function meet(way: 'connect' | 'listen', path: string): AsyncIterator<string> {
   const child = spawn('python3', ['-c', hostile, way, path], { stdio: ['pipe', 'pipe', 'inherit'] });
   hostiles.push(child);

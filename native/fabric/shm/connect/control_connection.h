@@ -46,14 +46,12 @@ static_assert(sizeof(FileNote) == 32);
 class ControlConnectionUser {
  public:
   virtual ~ControlConnectionUser() = default;
-  /// This function is called after the connect messages have been exchanged; descriptors may be sent from now
-  /// on.
+  /// Handles the end of the exchange of connect messages; descriptors may be sent from now on.
   virtual void on_open() = 0;
   virtual void on_file(const FileNote& note, ForeignFd file) = 0;
   virtual void on_taken() = 0;
-  /// This function is called when the connection has ended. `why` is the reason, for an error text.
-  /// `peer_went` is true when the peer has closed the connection, and everything that the peer sent has been
-  /// read.
+  /// Handles the end of the connection. `why` is the reason, for an error text. `peer_went` is true when the
+  /// peer has closed the connection, and everything that the peer sent has been read.
   virtual void on_lost(const std::string& why, bool peer_went) = 0;
 };
 

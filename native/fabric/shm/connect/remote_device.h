@@ -68,7 +68,7 @@ class RemoteDevice {
                                        std::string* error);
   /// Returns the table entry of this key. The entry's `key` field says whether the key is valid.
   const TableKey& entry(std::uint32_t key) const { return segment().keys[key >> kKeyGenerationBits]; }
-  /// The result is null for shm-fd.
+  /// Returns the peer's announcements, or null for shm-fd.
   Announcements* announcements() const { return reinterpret_cast<Announcements*>(announcements_map_.data()); }
   bool reaches_any_memory() const { return reaches_any_memory_; }
 
@@ -76,8 +76,8 @@ class RemoteDevice {
   /// first use). If the process lacks descriptors or memory, `why` says so.
   bool resolve(std::uint32_t memory, std::uint64_t addr, std::uint64_t bytes, RemoteRange* range,
                std::string* why = nullptr);
-  /// This function is called when no queue pair uses the memories, because mapped memory would otherwise
-  /// outlive a peer that ends. Small memories that still exist stay mapped for the next session.
+  /// Unmaps the peer's memories when no queue pair uses them, because mapped memory would otherwise outlive a
+  /// peer that ends. Small memories that still exist stay mapped for the next session.
   void unmap_memories();
   /// Copies between the peer's memory and local memory. Always succeeds for mapped memory.
   Copied copy(Direction direction, const RemoteRange& remote, void* local, std::size_t bytes) const;

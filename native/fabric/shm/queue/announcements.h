@@ -5,8 +5,8 @@
 // completion queues (to collect), on the device's thread.
 //
 // All peers write to the same segment, so a peer can delay a message by clearing the bit of another queue
-// pair. The peers are processes of one user (SECURITY.md). On shm-fd, where they may belong to different
-// users, announcements are not used.
+// pair. This gives a peer no new power, because on shm all peers are processes of one user (SECURITY.md). On
+// shm-fd, where they may belong to different users, announcements are not used.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
 // The completion queue polls its queue pairs in turn, sleeps and wakes. Completions wait in their queue
-// pairs, so the queue never overruns, whatever number of entries was requested. This code runs on the
-// device's thread.
+// pairs, so the queue never overruns, independent of the number of entries that was requested. This code runs
+// on the device's thread.
 //
 // The queue watches the few queue pairs that were active last. Each poll looks into their rings, so their
 // peers only need to write there. The peers of all other queue pairs announce what they write

@@ -55,7 +55,7 @@ void Device::forget(const QueuePair& qp) {
 }
 
 /// Closes the descriptors of segments that their peers have opened. Each new queue pair checks a few of the
-/// oldest descriptors, so that few stay open, however many queue pairs exist.
+/// oldest descriptors, so that few stay open, independent of the number of queue pairs.
 void Device::close_opened_files() {
   constexpr int kLooks = 8;
   for (int i = 0; i < kLooks && !with_file_.empty(); ++i) {

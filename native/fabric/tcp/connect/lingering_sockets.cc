@@ -36,8 +36,7 @@ void LingeringSockets::add(UniqueFd fd, std::vector<std::byte> bytes) {
 }
 
 void LingeringSockets::add_silent(UniqueFd fd) {
-  // The option is set now, so that the socket is reset whichever way it is closed, including the end of the
-  // device.
+  // The option is set now, so that the socket is reset however it is closed, including the end of the device.
   reset_on_close(fd.get());
   keep(std::move(fd), {}).wait();
 }

@@ -1,10 +1,10 @@
 // The completion queue gives its queue pairs their turns, sleeps and wakes. The kernel reports a change of
-// readiness only once, and this class remembers it. Therefore idle queue pairs cost nothing, whatever their
-// number. This code runs on the device's thread. fd() is an epoll descriptor that watches an inner epoll
-//descriptor, which contains the sockets. acknowledge() reads the events of the inner descriptor. A thread
-//that polls without sleeping does not need fd(), so after 16 such polls fd() stops watching the inner
-//descriptor. A thread that sleeps between two responses never reaches this number, so it does not pay for
-//changes of the epoll set.
+// readiness only once, and this class remembers it. Therefore any number of idle queue pairs costs nothing.
+// This code runs on the device's thread. fd() is an epoll descriptor that watches an inner epoll descriptor,
+// which contains the sockets. acknowledge() reads the events of the inner descriptor. A thread that polls
+// without sleeping does not need fd(), so after 16 such polls fd() stops watching the inner descriptor. A
+// thread that sleeps between two responses never reaches this number, so it does not pay for changes of the
+// epoll set.
 #pragma once
 
 #include <cstdint>

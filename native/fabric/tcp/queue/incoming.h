@@ -41,8 +41,8 @@ class Incoming {
   std::uint32_t handled() const { return handled_; }
   /// Returns true when a request of several frames is in progress.
   bool is_under_way() const { return next_.has_value(); }
-  /// Returns why the frame is out of order, as the first frame of a request or as a later one; null when it
-  /// is in order.
+  /// Returns why the frame is out of order, as the first frame of a request or as a later one, or null when
+  /// it is in order.
   const char* why_misplaced() const {
     if (!next_) return header_.number == handled_ ? nullptr : "a request does not have the next number";
     const bool goes_on = header_.op == next_->op && header_.number == next_->number &&

@@ -157,8 +157,8 @@ bool QueuePair::check_path(PathWatch::Clock::time_point now) {
   return found == PathWatch::Found::under_way;
 }
 
-/// This function is called when a request of the peer has failed. This side learns of the failure from its
-/// own next request, as with a NIC.
+/// Closes the socket after a request of the peer has failed. This side learns of the failure from its own
+/// next request, as with a NIC.
 void QueuePair::peer_is_gone() {
   in_ = In::gone;
   close_socket();

@@ -77,7 +77,7 @@ class QueuePair final : public fabric::QueuePair {
   const Token& token() const { return address_.token; }
 
   // The following members are for the listener, the acceptor and the dialer.
-  /// This function is called when a connection for this queue pair has arrived.
+  /// Accepts, keeps or rejects a connection that has arrived for this queue pair.
   void take(IncomingConnection incoming);
   void connected(UniqueFd fd);
   /// Goes to ERR for a reason that no completion reports.
@@ -90,8 +90,8 @@ class QueuePair final : public fabric::QueuePair {
   bool asks_for_path() const { return path_.asks(); }
 
   // The following members are for the completion queue.
-  /// This function is called when the socket is ready. `ends` is set when the readable bytes are followed by
-  /// the end of the connection.
+  /// Records that the socket is ready. `ends` is set when the readable bytes are followed by the end of the
+  /// connection.
   void note_ready(bool readable, bool writable, bool ends);
   void turn();
   bool is_blocked() const { return out_ != Out::free; }
@@ -135,7 +135,7 @@ class QueuePair final : public fabric::QueuePair {
     bool question = false;  ///< a completion waits already, and no request in flight asks for an ack
     bool features = false;  ///< the peer has asked what this side supports; the answer is sent before the ack
     bool asks() const { return wanted || question; }
-    /// This function is called when a request has asked for an ack.
+    /// Records that a request has asked for an ack.
     void asked() { wanted = question = false; }
   };
 

@@ -101,7 +101,7 @@ class SendQueue {
   void moved(std::uint32_t bytes);
   /// Returns the number of bytes of WRITEs that are not in frames yet.
   std::uint64_t unsent_write_bytes() const { return unsent_write_bytes_; }
-  /// This function is called when all bytes of next() are in frames, or when it has been executed.
+  /// Marks next() as started: all its bytes are in frames, or it has been executed.
   void started();
 
   /// Returns a number for a request without a slot.
@@ -109,16 +109,17 @@ class SendQueue {
   /// Returns whether sent requests exist that the peer has not acknowledged.
   bool is_unacked() const { return acked_ != next_number_; }
 
-  /// This function is called when the peer has executed all requests before this number. Returns false when
-  /// that is impossible.
+  /// Records that the peer has executed all requests before `number`. Returns false when the peer cannot have
+  /// executed them (a protocol error).
   bool acked(std::uint32_t number);
   /// Returns the oldest READ that waits for bytes, or null.
   SendSlot* reading();
-  /// This function is called when all bytes of the oldest READ have arrived.
+  /// Completes the oldest READ, all of whose bytes have arrived.
   void read_done();
-  /// Makes outstanding READs into that memory discard their bytes.
+  /// Makes outstanding READs into [addr, addr + bytes) discard their bytes.
   void abandon_reads(std::uint64_t addr, std::uint64_t bytes);
-  /// This function is called when the peer refuses this request. Returns false when that is impossible.
+  /// Records that the peer refused request `number`. Returns false when no request with this number can still
+  /// be refused (a protocol error).
   bool refused(std::uint32_t number, WcStatus status);
   /// Fails the oldest request that the peer has not executed. Returns false when no such request exists.
   bool fail_oldest(WcStatus status);

@@ -83,8 +83,8 @@ QueuePair::NextRequest QueuePair::next_request() {
   return is_small(slot) ? NextRequest::small : NextRequest::bulk;
 }
 
-/// This function is called when the next request waits. If it waits because the peer may not support it, this
-/// function asks the peer for its features. A request that the peer does not support is never sent.
+/// Asks the peer for its features when the next request waits because the peer may not support it. A request
+/// that the peer does not support is never sent.
 void QueuePair::look_at_features() {
   if (sends_.needs_features()) acks_.question = asks_for_features_ = true;
   if (!sends_.lacks_features()) return;

@@ -37,7 +37,8 @@ class Attempts {
   /// called first.
   void limit(Connection& connection, Clock::time_point time);
   void forget_limit(Connection& connection);
-  /// The thread of a connection rings this wake-up. progress() then calls call_returned() on all connections.
+  /// Returns the wake-up that the thread of a connection rings. progress() then calls call_returned() on all
+  /// connections.
   const std::shared_ptr<WakeUp>& wake_up() const { return wake_up_; }
 
  private:

@@ -22,7 +22,7 @@ class Connection {
   virtual bool busy() const = 0;
   /// Notifies the peer that the queue pair is in ERR.
   virtual void disconnect() = 0;
-  /// This function is called when data arrives before the queue pair counts as connected.
+  /// Handles data that arrives before the queue pair counts as connected.
   virtual void data_came() {}
   /// Takes over the queue pair and destroys it.
   virtual void close(QueueObjects queue) = 0;

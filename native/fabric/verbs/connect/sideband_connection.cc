@@ -74,7 +74,7 @@ void SidebandConnection::call_returned() {
   if (!why.empty()) qp_.fail(why);
 }
 
-/// This function is called when the thread's call has returned. Returns "", or why the queue pair is not
+/// Continues the connection with the result of the thread's call. Returns "", or why the queue pair is not
 /// connected.
 std::string SidebandConnection::finish(int error) {
   thread_->release();

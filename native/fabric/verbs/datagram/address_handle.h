@@ -22,8 +22,8 @@ class AddressHandle final : public fabric::AddressHandle {
 };
 
 /// Translates the GID of a group to the form that the port's network uses, in place. A port with an IPv4
-/// address (RoCE v2) reaches the groups ff0e::ffff:A.B.C.D. There they have the form ::ffff:A.B.C.D, as in
-/// rdma_cm. Returns "", or why the port cannot reach the group.
+/// address (RoCE v2) reaches the groups ff0e::ffff:A.B.C.D. On such a port a group ff0e::ffff:A.B.C.D becomes
+/// ::ffff:A.B.C.D, as in rdma_cm. Returns "", or why the port cannot reach the group.
 std::string to_group_of(const Port& port, Gid* group);
 
 /// Returns a handle for datagrams that this port sends, or null with the reason in `error`. On Ethernet, the

@@ -9,7 +9,7 @@
 namespace rdma_rpc::fabric::verbs {
 namespace {
 
-/// Returns "", or why the device makes no queue pair of that type.
+/// Returns "", or why the device makes no queue pair of this type.
 std::string why_no(QpType type, ibv_pd* pd, ibv_cq* cq) {
   ibv_qp_init_attr init = reliable(cq, 16, 16, 1, 0);
   init.qp_type = type_on_device(type);

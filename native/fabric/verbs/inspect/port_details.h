@@ -13,7 +13,7 @@ namespace rdma_rpc::fabric::verbs {
 /// Returns the number in the form 0x1f.
 std::string hex(std::uint64_t value);
 
-/// Returns the port without attributes when they cannot be queried.
+/// Describes port `number`. Leaves out the attributes when they cannot be queried.
 VerbsPortDetails describe_port(ibv_context* device, std::uint8_t number);
 
 }  // namespace rdma_rpc::fabric::verbs

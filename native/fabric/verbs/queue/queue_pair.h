@@ -88,8 +88,7 @@ class QueuePair final : public fabric::QueuePair {
   bool is_on(const ibv_srq* srq) const { return shared_ != nullptr && shared_->srq().get() == srq; }
   bool shares_receives() const { return shared_ != nullptr; }
   std::uint32_t tag() const { return tag_; }
-  /// This function is called when the device takes no more shared receives for this queue pair, because it
-  /// has ended.
+  /// Records that the device takes no more shared receives for this queue pair, because it has ended.
   void takes_no_more();
   /// Must be called when completions are missing. Later completions are ignored: all outstanding requests end
   /// as flushed.
@@ -99,10 +98,11 @@ class QueuePair final : public fabric::QueuePair {
   mutable std::uint32_t windows_bound = 0;
   bool has_carried_out(std::uint32_t request) const { return sends_.has_succeeded(request); }
   WorkQueue& queue(bool receive) { return receive ? receives_ : sends_; }
-  /// This function is called in ERR when the completion queue is empty. A device does not report unsignaled
-  /// requests that it has executed. Without this check, requests behind them would wait for ever. The first
-  /// call destroys the device's queue pair, so that the device does nothing more. The next call ends all
-  /// requests without a completion as flushed. Returns true when the call has destroyed the queue pair.
+  /// Ends the requests that get no completion. Called in ERR when the completion queue is empty. A device
+  /// does not report unsignaled requests that it has executed. Without this function, requests behind them
+  /// would wait for ever. The first call destroys the device's queue pair, so that the device does nothing
+  /// more. The next call ends all requests without a completion as flushed. Returns true when the call has
+  /// destroyed the queue pair.
   bool finish_flush();
   /// Returns whether finish_flush() or poll_failed() has work to do.
   bool is_flushing();

@@ -23,7 +23,8 @@ class Nudge {
   static constexpr std::uint32_t kSendsMax = 5;
 
   explicit Nudge(QueuePair& qp) : qp_(qp) {}
-  /// This function is called each second. Returns false when the peer needs no further WRITE.
+  /// Sends a WRITE to the peer, if it needs one, each second. Returns false when the peer needs no further
+  /// WRITE.
   bool second();
 
  private:

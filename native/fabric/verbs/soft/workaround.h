@@ -28,20 +28,20 @@ class Workaround {
     static_cast<void>(requests), static_cast<void>(first), static_cast<void>(chain);
   }
   virtual void amend(std::span<ibv_recv_wr> chain) { static_cast<void>(chain); }
-  /// This function is called when the queue pair has posted an internal request.
+  /// Handles an internal request that the queue pair has posted.
   virtual void packet_posted(std::uint32_t number) { static_cast<void>(number); }
 
-  /// This function is called when a request has completed.
+  /// Handles the completion of a request.
   virtual void completed() {}
   /// Returns the key that a message has invalidated although its completion lacks IBV_WC_WITH_INV, or 0.
   virtual std::uint32_t invalidated_key(const ibv_wc& completion) const {
     return static_cast<void>(completion), 0;
   }
-  /// This function is called when the queue pair has gone to ERR.
+  /// Drops the held requests, because the queue pair has gone to ERR.
   virtual void failed() {}
 
-  /// This function is called each second. `waits_s` is the time for which the device's oldest request has not
-  /// moved; after `limit_s` the queue pair fails.
+  /// Runs each second. `waits_s` is the time for which the device's oldest request has not moved; after
+  /// `limit_s` the queue pair fails.
   virtual void second(std::uint32_t waits_s, std::uint32_t limit_s) {
     static_cast<void>(waits_s), static_cast<void>(limit_s);
   }

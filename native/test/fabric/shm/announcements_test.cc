@@ -1,5 +1,5 @@
-// Tests many queue pairs on one completion queue: a poll looks only at the active ones, however many exist.
-// The tests count and do not measure time.
+// Tests many queue pairs on one completion queue: a poll looks only at the active ones, independent of the
+// total number. The tests count and do not measure time.
 #include "fabric/shm/queue/announcements.h"
 
 #include <poll.h>

@@ -202,7 +202,7 @@ TEST(ShmConnect, QueuePairsToOneDeviceShareItsMappings) {
   EXPECT_EQ(here.device->counters().open_fds, before + 1) << "they share the peer's pipe";
 }
 
-/// Returns the number of mappings of memfds with that name in this process.
+/// Returns the number of mappings of memfds with this name in this process.
 int mappings_of(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   int count = 0;

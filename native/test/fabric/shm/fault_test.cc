@@ -1,5 +1,5 @@
-// A refused access ends the queue pairs of both sides, as on an RDMA device, however short the requester's
-// queue pair lives after it.
+// Tests that a refused access ends the queue pairs of both sides, as on an RDMA device, even if the
+// requester's queue pair is destroyed soon afterwards.
 #include <gtest/gtest.h>
 
 #include "fabric/shm/peers.h"

@@ -132,7 +132,8 @@ inline ShmHello hello_of(const ShmEnd& end) {
   return hello;
 }
 
-/// The far end, in a process of its own. The result of its function is the exit code; 0 means success.
+/// The far end, in a process of its own. `run` is executed in the child process; its return value is the exit
+/// code, and 0 means success.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<int(int socket)>& run) {

@@ -19,7 +19,7 @@ class Litmus {
     region_ = pair_.server.device->reg_mr(pair_.server.host->data(), SimPair::kBytes,
                                           kAllRights | access_remote_atomic, nullptr);
   }
-  /// Returns the word of that name in the client's memory; `there` returns it in the server's memory.
+  /// here() returns word `word` of the client's memory; there() returns the same word of the server's memory.
   volatile std::uint64_t& here(int word) { return at(pair_.client, word); }
   volatile std::uint64_t& there(int word) { return at(pair_.server, word); }
 

@@ -42,7 +42,8 @@ class FabricUnderTest {
   /// Returns the number of rounds of pump and poll without a completion after which the suite expects no
   /// more.
   virtual int idle_rounds() const { return 1; }
-  /// Tests with very many cases run only every nth case on a fabric on which a case can take a second.
+  /// Returns n: tests with very many cases run only every nth case. It is above 1 on fabrics where one case
+  /// can take a second.
   virtual std::size_t case_stride() const { return 1; }
 };
 

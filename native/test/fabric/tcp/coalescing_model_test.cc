@@ -31,7 +31,7 @@ struct World {
     if (at == path.size()) path.push_back({0, options});
     return path[at++].made;
   }
-  /// This function is called at each system call.
+  /// Delivers a message, or not, as the model chooses at each system call.
   void called() {
     if (in_peer || deliveries.empty()) return;
     if (choose(2) == 1) deliver();

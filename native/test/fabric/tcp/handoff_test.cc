@@ -1,5 +1,5 @@
 // Tests connections of the tcp fabric that other code has accepted. Each connection reaches only the queue
-// pair that it asks for, whichever thread runs the device of that queue pair.
+// pair that it asks for. Any thread may run the device of that queue pair.
 #include <atomic>
 #include <thread>
 

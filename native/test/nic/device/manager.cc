@@ -45,7 +45,7 @@ std::vector<Id*>& listeners() {
   return all;
 }
 
-/// All ids that exist.
+/// Returns all ids that exist.
 std::vector<Id*>& ids() {
   static auto& all = *new std::vector<Id*>;
   return all;

@@ -71,7 +71,7 @@ struct Qp : ibv_qp {
     return srq != nullptr ? static_cast<Srq*>(srq)->receives : receives;
   }
   void fail();
-  /// This function is called when the peer has ended, as rdma_cm would notify this side.
+  /// Handles the end of the peer, of which rdma_cm would notify this side.
   void hear_good_bye();
   /// Returns whether requests have to wait for a reason other than the peer's receives.
   bool is_held_up() const;

@@ -23,8 +23,8 @@ void set_reads(Profile* profile, int served, int asked, int of_device) {
 
 /// ConnectX-4 and later. linux drivers/infiniband/hw/mlx5/main.c, mlx5_ib_query_device(): windows 2B, 30
 /// gather entries of a READ, max_qp * max_qp_rd_atom for the device. rdma-core providers/mlx5/verbs.c,
-/// create_cq(): a completion queue has one entry less than a power of two. Guesses: 16 READs, the inline
-/// size, receives flushed before sends, completions that come two polls late.
+/// create_cq(): a completion queue has one entry less than a power of two. We guess 16 READs, the inline
+/// size, that receives are flushed before sends, and that completions come two polls late.
 Profile mlx5() {
   Profile profile = capable();
   profile.name = "mlx5";
@@ -39,8 +39,8 @@ Profile mlx5() {
 
 /// E810. linux drivers/infiniband/hw/irdma/verbs.c at d5dd580deb54, irdma_query_device(): max_res_rd_atom and
 /// the kind of atomics are not set, shared receives and windows 2B only from generation 3 on. defs.h: 101
-/// inline bytes, 13 fragments. icrdma_hw.h: 32 READs served, 64 asked for. Guess: sends are flushed first,
-/// because the driver itself creates the flushed completions.
+/// inline bytes, 13 fragments. icrdma_hw.h: 32 READs served, 64 asked for. We guess that sends are flushed
+/// first, because the driver itself creates the flushed completions.
 Profile irdma() {
   Profile profile = without_windows(capable());
   profile.name = "irdma";
@@ -57,8 +57,8 @@ Profile irdma() {
 
 /// linux drivers/infiniband/hw/bnxt_re/ib_verbs.c at e32d2d7144ef, bnxt_re_query_device(): says that it has
 /// windows 2B, max_res_rd_atom is 0, atomics by the PCIe bus. rdma-core providers/bnxt_re/main.c: the library
-/// cannot allocate a window. qplib_sp.h: 126 READs, 6 fragments; 96 inline bytes. Guesses: no event for the
-/// last shared receive, events twice.
+/// cannot allocate a window. qplib_sp.h: 126 READs, 6 fragments; 96 inline bytes. We guess that there is no
+/// event for the last shared receive, and that events come twice.
 Profile bnxt_re() {
   Profile profile = capable();
   profile.name = "bnxt_re";
@@ -73,8 +73,8 @@ Profile bnxt_re() {
 }
 
 /// Kunpeng, HIP09. linux drivers/infiniband/hw/hns/hns_roce_main.c at 29583dfcd2dd, hns_roce_query_device():
-/// a READ has one gather entry, no windows, max_res_rd_atom is 0. Guesses: 128 READs, 64 fragments, 1,024
-/// inline bytes, completion queues of exactly the size that was asked for.
+/// a READ has one gather entry, no windows, max_res_rd_atom is 0. We guess 128 READs, 64 fragments, 1,024
+/// inline bytes, and completion queues of exactly the requested size.
 Profile hns() {
   Profile profile = without_windows(capable());
   profile.name = "hns";
@@ -104,8 +104,8 @@ Profile ionic() {
 
 /// Alibaba's elastic RDMA, in its RoCE v2 mode. linux drivers/infiniband/hw/erdma/erdma_verbs.c at
 /// f33e46a0c6bd, erdma_query_device(): no shared receives, no windows of type 2 (device_cap_flags has
-/// IB_DEVICE_MEM_MGT_EXTENSIONS alone), max_qp * max_ird. Guesses: 8 READs, 6 fragments, one of a READ, 96
-/// inline bytes, sends flushed first.
+/// IB_DEVICE_MEM_MGT_EXTENSIONS alone), max_qp * max_ird. We guess 8 READs, 6 fragments (one for a READ), 96
+/// inline bytes, and that sends are flushed first.
 Profile erdma() {
   Profile profile = without_windows(capable());
   profile.name = "erdma";
@@ -122,8 +122,8 @@ Profile erdma() {
 
 /// Azure. linux drivers/infiniband/hw/mana/main.c at 844e31bbaef7, mana_ib_query_device(): no atomics, a
 /// completion queue has no more entries than a queue pair. rdma-core providers/mana/wr.c at 1deb440d17fa:
-/// inline data and SEND with invalidate are ignored, and posting a bind is EINVAL. Guesses: 32 READs, 16
-/// fragments, windows that can be allocated.
+/// inline data and SEND with invalidate are ignored, and posting a bind is EINVAL. We guess 32 READs, 16
+/// fragments, and that windows can be allocated.
 Profile mana() {
   Profile profile = capable();
   profile.name = "mana";
@@ -179,7 +179,7 @@ Profile efa() {
 
 /// Apple's technical note TN3205 names the transport "Thunderbolt (100)", which libibverbs does not have.
 /// Issue 3162 of ml-explore/mlx: about 100 regions a device. Pull request 9 of hellas-ai/thunderbolt-ibverbs:
-/// UC only. Guess: 10 queue pairs.
+/// UC only. We guess 10 queue pairs.
 Profile apple() {
   Profile profile = without_windows(capable());
   profile.name = "rdma_en2";

@@ -120,8 +120,7 @@ class Ledger {
   std::size_t size() const { return calls_.size(); }
   std::size_t open() const;
 
-  /// This function is called when the call that used this memory has ended. From now on the memory must not
-  /// change.
+  /// Watches memory whose call has ended: from now on the memory must not change.
   void watch(const Watched& memory);
   void unwatch(const std::byte* data);
   void violation(std::string text) { violations_.push_back(std::move(text)); }

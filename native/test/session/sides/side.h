@@ -38,8 +38,7 @@ class Side {
 
   /// Runs one iteration of the event loop. Returns true when something happened, or when there is more work.
   bool turn(std::uint64_t now_ns);
-  /// This function is called when the side's process has been killed, because its calls in progress no longer
-  /// count.
+  /// Writes off the calls in progress, because the side's process has been killed.
   void forget();
   /// Releases every block that the side's JS part still holds.
   void release_blocks();

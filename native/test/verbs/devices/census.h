@@ -17,7 +17,7 @@ std::map<std::string, std::size_t> descriptors();
 /// Returns the census as text, so that a difference is readable.
 std::string census();
 
-/// The base of every test here: whatever happens in a test, nothing may be left open. The members of a
+/// The base of every test here: each test, even one that fails, must leave nothing open. The members of a
 /// fixture are created and destroyed in between.
 class VerbsFaults : public testing::Test {
  protected:

@@ -13,8 +13,8 @@ namespace rdma_rpc::session::test {
 
 inline constexpr std::size_t kClientEnd = 0, kServerEnd = 1;
 
-/// Returns the options of the device of that end. With `retry_count` 6, a machine that stands still for 0.4 s
-/// loses no session.
+/// Returns the options of the device of end `end`. With `retry_count` 6, a machine that stands still for 0.4
+/// s loses no session.
 fabric::VerbsOptions options_of(std::size_t end, std::uint8_t retry_count = 6);
 /// Returns true for RDMA_RPC_TEST_FABRIC=tcp, when each end is a device of the tcp fabric. The test program
 /// tcp_faults_test uses this for properties of the session that hold on every fabric.

@@ -20,7 +20,7 @@ struct Hooks {
   /// Returns how many of the requests that are posted at once the send queue accepts.
   std::function<std::size_t(std::span<const fabric::SendWr>)> takes;
   /// When this is true, completions of this side's sends are polled before those of its receives, as on shm,
-  /// whichever came first.
+  /// even if a receive has completed first.
   bool sends_first = false;
   /// Changes a completion that has been polled. This hook cannot be combined with sends_first.
   std::function<void(fabric::Wc&)> polled;

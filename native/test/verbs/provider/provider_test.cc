@@ -19,7 +19,7 @@ class ScriptedDevice : public VerbsFaults {
  protected:
   std::shared_ptr<fabric::Device> client_ = open_device(kClientEnd), server_ = open_device(kServerEnd);
   Provider provider_;
-  /// The client's device, once the ends exist. Every second queue pair belongs to its sessions.
+  /// Returns the client's device, once the ends exist. Every second queue pair belongs to its sessions.
   ibv_context* client_context() { return provider_.script().contexts[0]; }
   ibv_qp* client_qp(std::size_t session) { return provider_.script().queue_pairs[2 * session]; }
 };
