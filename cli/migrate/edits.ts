@@ -78,8 +78,8 @@ export class Edits {
   }
 
   /**
-   * Returns the text of a range with the edits applied. In a range within a replaced range, these are the edits
-   * of earlier attempts.
+   * Returns the text of a range with the edits applied. In a range within a replaced range, these are the
+   * edits of earlier attempts.
    */
   render(start = 0, end = this.#source.length): string {
     const inRange = (edit: Edit): boolean => edit.start >= start && edit.end <= end;

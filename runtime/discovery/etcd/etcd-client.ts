@@ -101,8 +101,8 @@ export class EtcdClient {
   }
 
   /**
-   * Calls `use` with all members at once, for a request that cannot be repeated later. When a token is refused,
-   * each member requests a new token once. Resolves with the first success. Rejects when all members have
+   * Calls `use` with all members at once, for a request that cannot be repeated later. When a member refuses
+   * the token, a new token is requested once. Resolves with the first success. Rejects when all members have
    * failed.
    */
   async withAny<T>(
