@@ -65,9 +65,7 @@ export class BulkMessages {
   readonly #sending = new Sending<BulkMessage>();
   /** Buffers that are registered in the registration cache and must not be collected. */
   readonly #registered = new Map<number, ArrayBuffer>();
-  /**
-   * Messages whose buffers may have been registered. The buffers are kept until their registration is known.
-   */
+  /** Messages whose buffers may have been registered. They are kept until the result is known. */
   readonly #unsettled: BulkMessage[] = [];
 
   constructor(native: NativeContext) {
