@@ -25,7 +25,7 @@ const alias = Object.entries(exports).flatMap(([entry, conditions]) => {
     : [{ find: new RegExp(`^${name}${entry.slice(1).replace('*', '.+')}$`), replacement: source(path) }];
 });
 
-// They need devices, or minutes: npm run test:rdma, npm run test:quickstart.
+// These tests need devices, or minutes: npm run test:rdma, npm run test:quickstart.
 const exclude = [...configDefaults.exclude, 'test/rdma/**', 'test/quickstart/**'];
 
 /**

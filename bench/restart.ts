@@ -154,8 +154,8 @@ async function measure(task: Task, awayMs: number): Promise<object> {
 
 const [role = '', text = '{}'] = process.argv.slice(2);
 if (role === 'server' || role === 'client') {
-  // This keeps the process alive while its channels are idle, and ends it together with the process that has
-  // started it.
+  // The listener keeps the process alive while its channels are idle, and ends it together with the process
+  // that has started it.
   process.once('disconnect', () => process.exit(0));
   await (role === 'server' ? serve : connect)(JSON.parse(text) as Task);
 } else {

@@ -45,7 +45,7 @@ export function jsonText(value: unknown, indent?: number): string {
   );
 }
 
-/** This must be called before anything is printed. */
+/** Makes the command end when its output is closed. Must be called before anything is printed. */
 export function endWithOutput(command: string): void {
   process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
     // A reader that closes the output early, such as `head`, is not an error.

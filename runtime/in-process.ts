@@ -43,7 +43,8 @@ function subset(options: object, rules: object): object {
 /**
  * Returns a channel to a new server. `register` adds services to the server, and may keep the server, for
  * example to call `shutdown` later. Only `listen` rejects. Closing the channel shuts the server down. The
- * options are the options of server and channel. An option that both have applies to both.
+ * options are the options of server and channel. An option that servers and channels share applies to both
+ * ends.
  */
 export function createInProcessChannel(
   register: (server: InProcessServer) => void,

@@ -37,7 +37,7 @@ const ofObject = 'it concerns an object of the process that has opened the devic
 export interface DeviceEvent {
   readonly time: string;
   readonly device: string;
-  /** 0 when the event concerns the device as a whole. */
+  /** The value is 0 when the event concerns the device as a whole. */
   readonly port: number;
   readonly event: string;
   /** The meaning of the event for sessions. */

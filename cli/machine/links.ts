@@ -22,7 +22,7 @@ export interface Link {
   readonly rate: string;
   /** `InfiniBand` or `Ethernet`. */
   readonly linkLayer: string;
-  /** 0 on Ethernet, and before a subnet manager has configured the port. */
+  /** The value is 0 on Ethernet, and before a subnet manager has configured the port. */
   readonly lid: number;
   readonly smLid: number;
   /** The network interfaces whose addresses are GIDs of the port. */

@@ -29,7 +29,7 @@ export interface Plan {
   readonly atomic: (typeof atomics)[number];
   readonly sizes: readonly number[];
   readonly iterations: number;
-  /** The duration of a step. 0 when the step ends with its last iteration. */
+  /** The duration of a step. The value is 0 when the step ends with its last iteration. */
   readonly durationMs: number;
   readonly depth: number;
   readonly receiveDepth: number;

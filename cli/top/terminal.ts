@@ -54,7 +54,7 @@ export function openTerminal(quit: () => void, again: () => void): Terminal {
       return Math.max(2, stdout.rows);
     },
     show(lines) {
-      // The rest is cleared first, for the same reason.
+      // The rest of the screen is cleared first, for the same reason.
       stdout.write(`${home}${clearBelow}${lines.map((line) => clearToEndOfLine + line).join('\r\n')}`);
     },
     close() {

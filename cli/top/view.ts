@@ -31,8 +31,8 @@ export interface ContextView {
   readonly fabric: string;
   readonly device: string;
   /**
-   * Time in milliseconds for which the thread has been awake without polling for completions. 0 when it polls
-   * or sleeps.
+   * Time in milliseconds for which the thread has been awake without polling for completions. The value is 0
+   * when the thread polls or sleeps.
    */
   readonly blockedMs: number;
   /** The longest such time, in milliseconds, within the last one or two seconds of traffic. */

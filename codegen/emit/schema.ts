@@ -123,7 +123,7 @@ export function emitSchema(
     int64,
     enums = 'open',
   } = options;
-  // This runs even after errors, in order to find all other errors.
+  // The model is built even after errors, in order to find all other errors.
   const files = buildModel(schema, { runtimeApart, unknownFields, int64 });
   const emitted = emittedFiles(files, paths);
   checkPaths(schema, emitted);

@@ -125,8 +125,8 @@ Engine* Engine::open(Napi::Env env, const EngineOptions& options, std::string* e
     engine->pump_->set_clock([world = engine->stepped_] { return world->now_ns(); });
   }
   engine->pump_->on_report([engine] { engine->report(); });
-  // This also frees the memory of buffers that a program has dropped before it became idle, or before its
-  // messages became small.
+  // The collection also frees the memory of buffers that a program has dropped before it became idle, or
+  // before its messages became small.
   engine->pump_->on_rest([engine] {
     const Napi::HandleScope scope(engine->env_);
     engine->blocks_->rest();

@@ -134,7 +134,7 @@ class QueuePair {
   /// second case, the state is ERR. The blob consists of untrusted bytes. Both sides call connect(), in any
   /// order. A fabric that needs the network to connect returns at once, while state() is still RTR. A later
   /// poll() of the completion queue then moves to RTS, or to ERR with error(), within the fabric's time
-  /// limit. The fd() of an armed queue becomes readable when this happens. post_send() accepts no request
+  /// limit. The fd() of an armed queue becomes readable when the state moves. post_send() accepts no request
   /// before RTS. A UD queue pair has no peer: its address must be empty, and it is in RTS at once.
   virtual std::string connect(std::span<const std::byte> remote_address) = 0;
   /// Must be called before connect(). This side then sends `own` in its first message, and accepts only a

@@ -1,7 +1,7 @@
 // Prefetches cache lines. A call on one of a thousand sessions finds none of the session's memory in the
 // cache, and waits for one cache line after another. When the lines of a batch of calls are requested in
-// advance, they arrive at the same time. The same holds for lines of messages that another process has
-// written.
+// advance, they arrive at the same time. Lines of messages that another process has written also arrive
+// together.
 #pragma once
 
 #include <cstddef>

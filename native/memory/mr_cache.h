@@ -39,10 +39,10 @@ class MrCache {
   ~MrCache();
 
   /// Returns the region of buffer `key`, pinned until unpin(), and registers the buffer if necessary. Returns
-  /// null when that is refused (`error` says why, and names the limit). A changed address or length for a
-  /// known key replaces the entry. The change is refused while the entry is pinned. The region is registered
-  /// with local_write, and also with mw_bind if the device has windows. `presence` is attached to the region
-  /// when it is registered by this call.
+  /// null when the registration is refused (`error` says why, and names the limit). A changed address or
+  /// length for a known key replaces the entry. The change is refused while the entry is pinned. The region
+  /// is registered with local_write, and also with mw_bind if the device has windows. `presence` is attached
+  /// to the region when it is registered by this call.
   const fabric::MemoryRegion* acquire(std::uint64_t key, void* data, std::size_t bytes, std::uint64_t now_ns,
                                       std::string* error,
                                       std::shared_ptr<const fabric::Presence> presence = nullptr);

@@ -216,9 +216,9 @@ inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 inline constexpr std::size_t kArenaChunksMin = 64;
 /// Limit of bulk transfers that wait for arena memory, per context. Further transfers are refused.
 inline constexpr std::size_t kMemoryWaitersMax = 4096;
-/// Time for which a transfer may wait at the head of the queue. The time is longer than handlers keep large
-/// messages. The time is shorter than most time limits of calls, so that the caller's error names the memory
-/// as the cause.
+/// Time for which a transfer may wait at the head of the queue. The time is longer than the time for which
+/// handlers keep large messages. The time is shorter than most time limits of calls, so that the caller's
+/// error names the memory as the cause.
 inline constexpr std::uint64_t kMemoryWaitNs = 10'000'000'000;
 /// Waiting time after which the application is warned, once.
 inline constexpr std::uint64_t kMemoryShortNs = 1'000'000'000;

@@ -123,7 +123,7 @@ export class Link {
 
   /**
    * The time for which this side has waited for the peer, in milliseconds per round trip that the peer's step
-   * needs. 0 while the peer waits for this side.
+   * needs. The value is 0 while the peer waits for this side.
    */
   get awaitedMs(): number {
     const awaits = this.#securing || this.#waiter !== undefined;

@@ -171,7 +171,7 @@ export function encodeResponseMetadata(
   return encode(hasHeader ? entriesNow(header) : nothing, hasTrailer ? entriesNow(trailer) : nothing);
 }
 
-/** 1 for each byte that a key may contain. */
+/** Has a 1 for each byte that a key may contain. */
 const keyByte = new Uint8Array(256);
 for (const char of '0123456789abcdefghijklmnopqrstuvwxyz-_.') keyByte[char.charCodeAt(0)] = 1;
 

@@ -39,7 +39,7 @@ function findMark(): symbol | undefined {
   }
 }
 
-/** Returns whether only a timer can fire the signal. Returns false when that is unknown. */
+/** Returns whether only a timer can fire the signal. Returns false when the kind of the signal is unknown. */
 export function isTimeoutSignal(signal: AbortSignal): boolean {
   if (mark === null) mark = findMark();
   return mark !== undefined && Reflect.get(signal, mark) === true;

@@ -12,7 +12,7 @@ import { join } from 'node:path';
  */
 export interface DeviceCounters {
   readonly device: string;
-  /** The number of the port, counted from 1. 0 for counters of the device as a whole. */
+  /** The number of the port, counted from 1. The value is 0 for counters of the device as a whole. */
   readonly port: number;
   readonly counters: Readonly<Record<string, number>>;
 }

@@ -12,9 +12,8 @@ export const steadyWatchMs = 5_000;
 /** Time limit of one request to a registry; a list of 1,000 endpoints takes far less. */
 export const registryTimeoutMs = 5_000;
 /**
- * The first is the interval at which etcd is asked for a sign of life during a watch without changes. The
- * second is the time after which a missing answer ends the watch. etcd itself sends a sign of life every ten
- * minutes.
+ * `ask` is the interval at which etcd is asked for a sign of life during a watch without changes. `max` is
+ * the time after which a missing answer ends the watch. etcd itself sends a sign of life every ten minutes.
  */
 export const etcdSilenceMs = { ask: 10_000, max: 25_000 } as const;
 /**

@@ -107,8 +107,8 @@ export interface NativeContext {
 
   /**
    * Creates a session: a queue pair in INIT with its receives posted. Throws an error with the name of the
-   * exceeded limit when that is not possible. The returned number is opaque: it has 31 bits, and its low 14
-   * bits are unique among the live sessions. It is not reused while any code may still hold it.
+   * exceeded limit when the session cannot be created. The returned number is opaque: it has 31 bits, and its
+   * low 14 bits are unique among the live sessions. It is not reused while any code may still hold it.
    */
   createSession(options: SessionOptions): number;
   sessionAddress(session: number): Uint8Array;

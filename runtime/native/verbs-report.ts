@@ -29,8 +29,8 @@ export interface VerbsCapabilities {
   /** Size limit of one WRITE, where WRITEs have a lower limit than other operations. */
   maxWriteBytes: number;
   /**
-   * Longest message, in bytes, that is sent in several SENDs instead of by READ and WRITE. 0 when messages
-   * are never sent in that way.
+   * Longest message, in bytes, that is sent in several SENDs instead of by READ and WRITE. The value is 0
+   * when messages are never sent in this way.
    */
   segmentedBytes: number;
   windows: boolean;
@@ -47,8 +47,8 @@ export interface VerbsCapabilities {
    */
   copiesLate: boolean;
   /**
-   * Size in bytes up to which it is cheaper to copy a request's memory first. 0 when copying is never
-   * cheaper.
+   * Size in bytes up to which it is cheaper to copy a request's memory first. The value is 0 when copying is
+   * never cheaper.
    */
   copiedRequestBytes: number;
   peersKeepAccess: boolean;

@@ -87,8 +87,8 @@ export const Ev = {
    */
   offset: 5,
   /**
-   * 1 for a message in an arena block with the aligned layout, which begins at the block's start; otherwise
-   * 0.
+   * The value is 1 for a message in an arena block with the aligned layout, which begins at the block's
+   * start; otherwise 0.
    */
   aligned: 5,
   metadataBytes: 6,
@@ -250,7 +250,9 @@ export const Ctl = {
   staged: 0,
   /** Number of free send slots on the `freeSlots` stack. JS pops with `freeSlots[--control[freeSlots]]`. */
   freeSlots: 1,
-  /** 1 while native code runs the events callback. Native code flushes when the callback returns. */
+  /**
+   * The word is 1 while native code runs the events callback. Native code flushes when the callback returns.
+   */
   inCallback: 2,
   /** JS sets it to 1 when it found no free slot. Native code then sends one slotsFree event. */
   wantSlots: 3,

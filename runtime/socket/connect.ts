@@ -60,8 +60,8 @@ class Use implements LineOwner, SocketOwner {
   }
 
   onOrphaned(): void {
-    // Keeps the process alive so that the peer learns of the end. It does so for a limited time, because the
-    // peer may not answer.
+    // Keeps the process alive so that the peer learns of the end. The process is kept alive for a limited
+    // time only, because the peer may not answer.
     setTimeout(() => this.onRef(false), closeHoldMs).unref();
   }
 

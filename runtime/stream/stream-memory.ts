@@ -12,8 +12,8 @@ import type { Sessions } from '../boundary/sessions.ts';
 import type { NativeContext } from '../native/native.ts';
 
 /**
- * Shares of the arena. The first is the share that fetched requests of a server may use (`memory/arena.h`).
- * The second is the part of that share which is left for messages of other sizes.
+ * Shares of the arena. `fetchShare` is the share that fetched requests of a server may use
+ * (`memory/arena.h`). `spareShare` is the part of `fetchShare` that is left for messages of other sizes.
  */
 const fetchShare = 6 / 8;
 const spareShare = 2 / 8;

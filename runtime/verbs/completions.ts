@@ -33,7 +33,7 @@ export class Completions {
     return this.#length;
   }
 
-  /** The `wrId` with which the request was posted. */
+  /** Returns the `wrId` with which the request was posted. */
   wrId(i: number): number {
     return this.#field(i, CompletionRow.wrId);
   }
@@ -41,7 +41,7 @@ export class Completions {
   status(i: number): number {
     return this.#field(i, CompletionRow.status);
   }
-  /** The operation that has completed, as a value of `WcOpcode`. */
+  /** Returns the operation that has completed, as a value of `WcOpcode`. */
   opcode(i: number): number {
     return this.#field(i, CompletionRow.opcode);
   }
@@ -49,27 +49,30 @@ export class Completions {
   flags(i: number): number {
     return this.#field(i, CompletionRow.flags);
   }
-  /** The queue pair (`QueuePair.qpNum`). */
+  /** Returns the number of the queue pair (`QueuePair.qpNum`). */
   qpNum(i: number): number {
     return this.#field(i, CompletionRow.qpNum);
   }
   /**
-   * Number of bytes received, read or written, or 0 after an error. For a datagram the number includes its
-   * header of 40 bytes.
+   * Returns the number of bytes received, read or written, or 0 after an error. For a datagram the number
+   * includes its header of 40 bytes.
    */
   byteLength(i: number): number {
     return this.#field(i, CompletionRow.bytes);
   }
-  /** The peer's immediate, a number of 32 bits. 0 without `WcFlags.withImm`. */
+  /** Returns the peer's immediate, a number of 32 bits. Returns 0 without `WcFlags.withImm`. */
   imm(i: number): number {
     return this.#field(i, CompletionRow.imm);
   }
 
-  /** The key that a message has invalidated (`SendBatch.sendWithInv`). 0 without `WcFlags.withInv`. */
+  /**
+   * Returns the key that a message has invalidated (`SendBatch.sendWithInv`). Returns 0 without
+   * `WcFlags.withInv`.
+   */
   invalidatedRkey(i: number): number {
     return this.#field(i, CompletionRow.invalidatedRkey);
   }
-  /** The sender's queue pair, for a datagram. 0 for other messages. */
+  /** Returns the number of the sender's queue pair, for a datagram. Returns 0 for other messages. */
   srcQp(i: number): number {
     return this.#field(i, CompletionRow.srcQp);
   }

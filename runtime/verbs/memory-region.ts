@@ -22,7 +22,7 @@ export interface MemoryRegion extends Disposable {
   readonly addr: number;
   /** The local key. */
   readonly lkey: number;
-  /** The key for peers. 0 when the region was registered without rights for peers. */
+  /** The key for peers. The value is 0 when the region was registered without rights for peers. */
   readonly rkey: number;
   readonly closed: boolean;
   /**

@@ -214,7 +214,7 @@ export class WorkerThread implements Place {
     const over = Promise.race([new Promise((resolve) => port.once('close', resolve)), this.#exited]);
     port.postMessage({ type: 'shutdown', graceMs } satisfies ToWorker);
     await within(graceMs + closeTimeoutMs, Promise.race([drained, over]));
-    // Only a worker that has drained gets time for its `onDrained`. A worker that is stuck gets none.
+    // Only a worker that has drained gets time for its `onDrained`. A worker that is stuck gets no time.
     if (hasDrained) await within(workerDrainedMs + closeTimeoutMs, over);
     // A handler that never ends may keep a timer or a socket, so the thread is terminated after a short time.
     await within(closeTimeoutMs, this.#exited);

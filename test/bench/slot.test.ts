@@ -1,6 +1,6 @@
 /**
- * The limit's hand-written protobuf is valid: protobufjs reads the output of that code, and that code reads
- * the output of protobufjs.
+ * Tests that the limit's hand-written protobuf is valid: protobufjs reads the output of that code, and that
+ * code reads the output of protobufjs.
  */
 import fc from 'fast-check';
 import protobuf from 'protobufjs';

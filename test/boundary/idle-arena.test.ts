@@ -1,7 +1,7 @@
 /**
- * Arena memory that was not used for some seconds goes back to the system, both in an idle process and beside
- * small calls. V8 must first have collected all dropped messages. Messages that became old while in use need
- * a full collection.
+ * Tests that arena memory that was not used for some seconds goes back to the system, both in an idle process
+ * and beside small calls. V8 must first have collected all dropped messages. Messages that became old while
+ * in use need a full collection.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';

@@ -1,6 +1,6 @@
 /**
- * Unused registrations end after `idleMs`, even under steady traffic, which never lets the thread sleep for
- * long.
+ * Tests that unused registrations end after `idleMs`, even under steady traffic, which never lets the thread
+ * sleep for long.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { configure, createClient, leaseOf } from 'rdma-rpc';

@@ -1,4 +1,4 @@
-/** The log lines of a channel that loses a connection, while it stays ready by another one or not. */
+/** Tests the log lines of a channel that loses a connection, while it stays ready by another one or not. */
 import { createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';

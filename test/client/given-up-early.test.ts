@@ -1,5 +1,5 @@
 /**
- * Calls that are cancelled before they have begun leave no connection, listener or timer behind.
+ * Tests that calls that are cancelled before they have begun leave no connection, listener or timer behind.
  */
 import { getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';

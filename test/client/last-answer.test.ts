@@ -1,4 +1,7 @@
-/** An idle channel keeps nothing of its last call: the memory of a response that was not kept is freed. */
+/**
+ * Tests that an idle channel keeps nothing of its last call: the memory of a response that was not kept is
+ * freed.
+ */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { createClient, stats } from 'rdma-rpc';

@@ -1,6 +1,6 @@
 /**
- * A server that ends a session by itself sends the reason. Callers get that reason although the session's
- * queue pair is already gone.
+ * Tests that a server that ends a session by itself sends the reason. Callers get that reason although the
+ * session's queue pair is already gone.
  */
 import { type Channel, createChannel, createClient, createServer, type RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * The check of a silent connection: which answers on the sideband connection and on the data connection lead
- * to which finding, and how long the check takes.
+ * Tests the check of a silent connection: which answers on the sideband connection and on the data connection
+ * lead to which finding, and how long the check takes.
  */
 import { RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';

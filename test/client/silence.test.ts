@@ -1,6 +1,4 @@
-/**
- * A connection that accepts calls and returns nothing is replaced by a new one.
- */
+/** Tests that a connection that accepts calls and returns nothing is replaced by a new one. */
 import { createClient, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ClientLink } from '../../runtime/client/connections/client-link.ts';

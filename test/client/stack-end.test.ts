@@ -1,6 +1,6 @@
 /**
- * A call that is made when the stack is exhausted throws or fails, and does not affect the other calls of its
- * session.
+ * Tests that a call that is made when the stack is exhausted throws or fails, and does not affect the other
+ * calls of its session.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';

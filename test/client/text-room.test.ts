@@ -1,6 +1,6 @@
 /**
- * The bytes around the large values of a message pass through the scratch buffer. The native side is
- * scripted.
+ * Tests that the bytes around the large values of a message pass through the scratch buffer. The native side
+ * is scripted.
  */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { blockMemory } from '../../runtime/boundary/outgoing/block-stamps.ts';

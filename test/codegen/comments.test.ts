@@ -1,6 +1,6 @@
 /**
- * The comments and `deprecated` options of every element that may have them appear in the output for both
- * targets, and in `rdma-rpc describe`.
+ * Tests that the comments and `deprecated` options of every element that may have them appear in the output
+ * for both targets, and in `rdma-rpc describe`.
  */
 import { join } from 'node:path';
 import ts from 'typescript';

@@ -1,4 +1,7 @@
-/** `rdma-rpc scaffold` writes handlers that follow the .proto, into a file that belongs to the user. */
+/**
+ * Tests that `rdma-rpc scaffold` writes handlers that follow the .proto, into a file that belongs to the
+ * user.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** The target `js` writes the code of the target `ts` without its types, and declarations without code. */
+/**
+ * Tests that the target `js` writes the code of the target `ts` without its types, and declarations without
+ * code.
+ */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

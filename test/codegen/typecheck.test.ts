@@ -1,6 +1,6 @@
 /**
- * Generated code passes the compiler in its strictest mode, as ESM with erasable syntax, with our settings
- * and without them.
+ * Tests that generated code passes the compiler in its strictest mode, as ESM with erasable syntax, with our
+ * settings and without them.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,4 @@
-/**
- * The generator writes all files or none, and an error names the file that cannot be written.
- */
+/** Tests that the generator writes all files or none, and an error names the file that cannot be written. */
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,

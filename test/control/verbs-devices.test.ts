@@ -1,6 +1,6 @@
 /**
- * Native code is asked whether this machine has an RDMA device when a connection is made, but not for each
- * connection.
+ * Tests that native code is asked whether this machine has an RDMA device when a connection is made, but not
+ * for each connection.
  */
 
 import { afterEach, expect, test, vi } from 'vitest';

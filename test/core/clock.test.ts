@@ -1,6 +1,6 @@
 /**
- * The clocks of TypeScript and of native code show the same time, even if a test framework had replaced
- * Node's clocks when the context opened.
+ * Tests that the clocks of TypeScript and of native code show the same time, even if a test framework had
+ * replaced Node's clocks when the context opened.
  */
 import { createClient } from 'rdma-rpc';
 import { afterEach, expect, test, vi } from 'vitest';

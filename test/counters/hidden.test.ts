@@ -1,6 +1,6 @@
 /**
- * After `configure({ countersPage: false })`, other processes cannot read the counters of this thread. The
- * thread still counts.
+ * Tests that after `configure({ countersPage: false })`, other processes cannot read the counters of this
+ * thread. The thread still counts.
  */
 import { configure, createClient, stats } from 'rdma-rpc';
 import { processesWithCounters, readCounters } from 'rdma-rpc/counters';

@@ -1,6 +1,6 @@
 /**
- * The counters of several contexts are merged into those of one thread or process: sums, and maximums for the
- * longest times.
+ * Tests that the counters of several contexts are merged into those of one thread or process: sums, and
+ * maximums for the longest times.
  */
 import { expect, test } from 'vitest';
 import { addStats, type Stats } from '../../runtime/native/stats.ts';

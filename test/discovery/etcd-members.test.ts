@@ -1,6 +1,6 @@
 /**
- * A registration in an etcd of two members, of which one ends or hangs. Its lease is renewed and revoked
- * through the other member. The members are scripted, and share one lease.
+ * Tests a registration in an etcd of two members, of which one ends or hangs. Its lease is renewed and
+ * revoked through the other member. The members are scripted, and share one lease.
  */
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
 import { type Registration, register } from 'rdma-rpc/etcd';

@@ -1,4 +1,4 @@
-/** `endpointSlices` refuses unusable options by name. */
+/** Tests that `endpointSlices` refuses unusable options by name. */
 import { endpointSlices } from 'rdma-rpc/kubernetes';
 import { expect, test } from 'vitest';
 

@@ -1,6 +1,6 @@
 /**
- * The commands for certificates in docs/guides/security-and-tls.md make the files that the page's TLS code
- * uses.
+ * Tests that the commands for certificates in docs/guides/security-and-tls.md make the files that the page's
+ * TLS code uses.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

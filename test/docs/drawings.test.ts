@@ -1,5 +1,6 @@
 /**
- * The drawings of docs/pictures equal the output of scripts/drawings.mjs, and each drawing is on a page.
+ * Tests that the drawings of docs/pictures equal the output of scripts/drawings.mjs, and each drawing is on a
+ * page.
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,4 @@
-/**
- * examples/hello contains the quick start of docs/start/quick-start.md, and nothing else.
- */
+/** Tests that examples/hello contains the quick start of docs/start/quick-start.md, and nothing else. */
 import { expect, test } from 'vitest';
 import { read } from '../house/tree.ts';
 import { filesOf } from '../package/quick-start.ts';

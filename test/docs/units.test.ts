@@ -1,6 +1,6 @@
 /**
- * systemd itself checks the units that the documents show: a directive that does not exist, or a value that
- * it does not take, is named. The program of a unit is replaced by one that every system has.
+ * Lets systemd itself check the units that the documents show: a directive that does not exist, or a value
+ * that it does not take, is named. The program of a unit is replaced by one that every system has.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

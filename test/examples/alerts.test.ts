@@ -1,6 +1,6 @@
 /**
- * The alerts of examples/dashboard query only exported samples, and each alert links to its section of a
- * page.
+ * Tests that the alerts of examples/dashboard query only exported samples, and each alert links to its
+ * section of a page.
  */
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';

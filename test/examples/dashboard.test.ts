@@ -1,4 +1,4 @@
-/** The pages of examples/dashboard query only exported samples, in the language of Prometheus. */
+/** Tests that the pages of examples/dashboard query only exported samples, in the language of Prometheus. */
 import { describe, expect, test } from 'vitest';
 import { read } from '../house/tree.ts';
 import { exported } from './exported.ts';

@@ -1,6 +1,4 @@
-/**
- * Each program of examples/sockets runs, and prints the data that passed through its library.
- */
+/** Tests that each program of examples/sockets runs, and prints the data that passed through its library. */
 import { expect, test } from 'vitest';
 
 const expected: Readonly<Record<string, object>> = {

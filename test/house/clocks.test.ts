@@ -1,6 +1,6 @@
 /**
- * The runtime has one clock (runtime/clock.ts), because any other clock may be faked, or has a different
- * origin.
+ * Tests that the runtime has one clock (runtime/clock.ts), because any other clock may be faked, or has a
+ * different origin.
  */
 import { expect, test } from 'vitest';
 import { projectFiles, read } from './tree.ts';

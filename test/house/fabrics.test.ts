@@ -1,6 +1,6 @@
 /**
- * A fabric is an entry of one table. No other file of the runtime or the commands checks for a fabric by its
- * name.
+ * Tests that a fabric is an entry of one table. No other file of the runtime or the commands checks for a
+ * fabric by its name.
  */
 import { expect, test } from 'vitest';
 import { fabrics } from '../../runtime/fabrics.ts';

@@ -1,6 +1,7 @@
 /**
- * Each planted bug still fits: its text occurs once in its file, and the test that must find it exists. A
- * change to such a text fails here at once, instead of when the bugs are next planted (npm run test:planted).
+ * Tests that each planted bug still fits: its text occurs once in its file, and the test that must find it
+ * exists. A change to such a text fails here at once, instead of when the bugs are next planted (npm run
+ * test:planted).
  */
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';

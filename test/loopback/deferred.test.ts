@@ -1,4 +1,4 @@
-/** A cancellation in a loopback session: whether it says that the handler of the call has begun. */
+/** Tests a cancellation in a loopback session: whether it says that the handler of the call has begun. */
 import { expect, test } from 'vitest';
 import { eventOf, type LoopbackEvent } from '../../runtime/loopback/events.ts';
 import { type LoopbackCall, LoopbackSession, Processed } from '../../runtime/loopback/session.ts';

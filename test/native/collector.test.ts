@@ -1,4 +1,7 @@
-/** V8's function that collects garbage is found although other threads look for it at the same time. */
+/**
+ * Tests that V8's function that collects garbage is found although other threads look for it at the same
+ * time.
+ */
 import { runInNewContext } from 'node:vm';
 import { afterEach, expect, test, vi } from 'vitest';
 

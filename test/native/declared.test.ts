@@ -1,6 +1,6 @@
 /**
- * runtime/native/native.ts declares exactly the exports of the addon, and the scripted native side of the
- * tests has the same members. Each member is compared by name and kind.
+ * Tests that runtime/native/native.ts declares exactly the exports of the addon, and the scripted native side
+ * of the tests has the same members. Each member is compared by name and kind.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
 /**
- * test/native/wire.ts reads and writes the golden frames that the native tests
+ * Tests that test/native/wire.ts reads and writes the golden frames that the native tests
  * (native/test/session/wire_test.cc) also read.
  */
 import { readFileSync } from 'node:fs';

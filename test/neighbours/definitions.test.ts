@@ -1,6 +1,6 @@
 /**
- * Generated definitions are definitions for nice-grpc and grpc-js without changes. The definitions are typed,
- * and need no cast and no other part of this package.
+ * Tests that generated definitions are definitions for nice-grpc and grpc-js without changes. The definitions
+ * are typed, and need no cast and no other part of this package.
  */
 import {
   credentials,

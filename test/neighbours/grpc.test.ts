@@ -120,7 +120,7 @@ describe.each(Object.entries(servers))('a server of %s', (kind, start) => {
     expect(told.splice(0)).toEqual(['ahead', Buffer.from([0, 255]), 'Ada']);
     await numbers(client.count({ count: 1 }, options));
     expect(told.splice(0)).toEqual(['ahead', undefined, 'behind']);
-    // The same must hold for an error.
+    // Header and trailer must also arrive with an error.
     await caught(client.unary({ text: 'missing' }, options));
     expect(told).toEqual(['ahead', Buffer.from([0, 255]), 'Ada']);
   });

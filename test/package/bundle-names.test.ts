@@ -1,6 +1,6 @@
 /**
- * The classes in the package have the names under which they are exported. Stack traces, `inspect` and
- * loggers print them.
+ * Tests that the classes in the package have the names under which they are exported. Stack traces, `inspect`
+ * and loggers print them.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * An editor's completions for an import of the package contain the entry points for people, and none of those
- * that only generated files or this repository import.
+ * Tests that an editor's completions for an import of the package contain the entry points for people, and
+ * none of those that only generated files or this repository import.
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * Memory, descriptors and registrations of two processes stay constant, between two RDMA devices. The test
- * does the same as npm run test:soak, but slowly enough for a guest. RDMA_RPC_SOAK_MINUTES makes it longer,
- * and prints the figures of each round.
+ * Tests that memory, descriptors and registrations of two processes stay constant, between two RDMA devices.
+ * The test does the same as npm run test:soak, but slowly enough for a guest. RDMA_RPC_SOAK_MINUTES makes it
+ * longer, and prints the figures of each round.
  */
 import { afterEach, expect, test } from 'vitest';
 import { soak } from '../soak/soak.ts';

@@ -1,5 +1,5 @@
 /**
- * Rights end by close(), by the time limit, because a peer does not answer, and with the session.
+ * Tests that rights end by close(), by the time limit, because a peer does not answer, and with the session.
  */
 import { Status } from 'rdma-rpc';
 import { connectMemory } from 'rdma-rpc/memory';

@@ -1,4 +1,4 @@
-/** Operations that need memory to copy through, when the system has none for them. */
+/** Tests operations that need memory to copy through, when the system has none for them. */
 import { Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { OpenProtectionDomain } from '../../runtime/verbs/protection-domain.ts';

@@ -1,5 +1,6 @@
 /**
- * Calls from a server to its client are like any other calls, of every kind and size, over every fabric.
+ * Tests that calls from a server to its client are like any other calls, of every kind and size, over every
+ * fabric.
  */
 import { allocBuffer, leaseOf, type Metadata, Status, stats } from 'rdma-rpc';
 import { afterEach, describe, expect, test, vi } from 'vitest';

@@ -1,6 +1,4 @@
-/**
- * No single call to a client, listener or client may block or delay the others.
- */
+/** Tests that no single call to a client, listener or client can block or delay the others. */
 
 import {
   type Channel,

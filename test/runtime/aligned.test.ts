@@ -1,7 +1,7 @@
 /**
- * Large `bytes` begin on a multiple of 64 bytes at every receiver, in requests, responses and streams. The
- * test checks the pointers. Either the option `into` takes effect, or the error gives the reason why it did
- * not.
+ * Tests that large `bytes` begin on a multiple of 64 bytes at every receiver, in requests, responses and
+ * streams. The test checks the pointers. Either the option `into` takes effect, or the error gives the reason
+ * why it did not.
  */
 import { leaseOf, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';

@@ -1,6 +1,7 @@
 /**
- * Every function that an application can pass to the public interface has a test of the AsyncLocalStorage
- * store that it sees. A new function needs such a test, or a reason here why it needs none.
+ * Tests that every function that an application can pass to the public interface has a test of the
+ * AsyncLocalStorage store that it sees. A new function needs such a test, or a reason here why it needs no
+ * test.
  */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';

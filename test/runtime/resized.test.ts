@@ -1,6 +1,6 @@
 /**
- * Buffers of the application that are resized while a call uses them must not harm the process, the session,
- * or other calls.
+ * Tests that buffers of the application that are resized while a call uses them do not harm the process, the
+ * session, or other calls.
  */
 import { createClient } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** The lock makes a second set-up of the same checkout wait. */
+/** Tests that the lock makes a second set-up of the same checkout wait. */
 import { existsSync, mkdtempSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

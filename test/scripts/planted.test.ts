@@ -1,6 +1,6 @@
 /**
- * A planted bug counts as found when an assertion of the named test fails, not when its worker dies or a time
- * limit ends it.
+ * Tests that a planted bug counts as found when an assertion of the named test fails, not when its worker
+ * dies or a time limit ends it.
  */
 import { expect, test } from 'vitest';
 

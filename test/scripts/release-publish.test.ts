@@ -1,6 +1,6 @@
 /**
- * Publication of a release: `npm publish` of the clone is refused, a release that failed in the middle can be
- * repeated, and pages that still describe a package file are found.
+ * Tests the publication of a release: `npm publish` of the clone is refused, a release that failed in the
+ * middle can be repeated, and pages that still describe a package file are found.
  */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';

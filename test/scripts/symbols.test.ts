@@ -1,6 +1,6 @@
 /**
- * scripts/symbols.mjs reads the same symbols from a binary as the program readelf, and reports symbols and
- * libraries that are not available everywhere.
+ * Tests that scripts/symbols.mjs reads the same symbols from a binary as the program readelf, and reports
+ * symbols and libraries that are not available everywhere.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * Each vitest configuration runs its own files only. In a guest, a configuration that also ran all other
- * files took an hour.
+ * Tests that each vitest configuration runs its own files only. In a guest, a configuration that also ran all
+ * other files took an hour.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

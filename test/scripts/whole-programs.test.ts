@@ -1,4 +1,7 @@
-/** Some test programs run as a whole. Each runs once for each environment, and every failure is reported. */
+/**
+ * Tests the test programs that run as a whole. Each program runs once for each environment, and every failure
+ * is reported.
+ */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The keys and proofs of a binding are compared with values that other programs have computed: those of RFC
- * 5869, and those of docs/wire/connections.md.
+ * Compares the keys and proofs of a binding with values that other programs have computed: those of RFC 5869,
+ * and those of docs/wire/connections.md.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';

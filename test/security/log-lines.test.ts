@@ -1,6 +1,6 @@
 /**
- * Texts and certificates of unauthenticated peers appear in one line of the log. Such texts cannot forge
- * further lines about sessions or refusals that never happened.
+ * Tests that texts and certificates of unauthenticated peers appear in one line of the log. Such texts cannot
+ * forge further lines about sessions or refusals that never happened.
  */
 import { connect } from 'node:net';
 import { RpcError, type ServerOptions, Status } from 'rdma-rpc';

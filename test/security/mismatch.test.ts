@@ -1,6 +1,6 @@
 /**
- * A client and a server that identify themselves by a pre-shared key, by a certificate, or not at all: each
- * pair either connects, or the client's error says what both sides use and what to change.
+ * Tests a client and a server that identify themselves by a pre-shared key, by a certificate, or not at all:
+ * each pair either connects, or the client's error says what both sides use and what to change.
  */
 import { randomBytes } from 'node:crypto';
 import { type ChannelTls, type ServerTls, Status } from 'rdma-rpc';

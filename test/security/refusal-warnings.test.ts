@@ -1,6 +1,6 @@
 /**
- * A server without `log` and `onSession` warns of the clients that it refuses. The server warns only rarely,
- * independent of the number of clients that it refuses.
+ * Tests that a server without `log` and `onSession` warns of the clients that it refuses. The server warns
+ * only rarely, independent of the number of clients that it refuses.
  */
 import { connect } from 'node:net';
 import { createServer, type ServerOptions } from 'rdma-rpc';

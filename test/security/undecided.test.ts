@@ -1,8 +1,8 @@
 /**
- * A call that ends while `authorize` is still deciding about it. Its handler has not begun and never begins.
- * The server tells the client so wherever it answers a cancellation, which it does for calls that expose
- * memory. A client waits only 10 ms for this answer, and reports 'maybe' when it has not come on a busy
- * machine. Tests with virtual clocks and of the loopback check the answer itself.
+ * Tests a call that ends while `authorize` is still deciding about it. Its handler has not begun and never
+ * begins. The server tells the client so wherever it answers a cancellation, which it does for calls that
+ * expose memory. A client waits only 10 ms for this answer, and reports 'maybe' when it has not come on a
+ * busy machine. Tests with virtual clocks and of the loopback check the answer itself.
  */
 import {
   type Channel,

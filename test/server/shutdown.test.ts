@@ -1,6 +1,7 @@
 /**
- * Tests that `shutdown({ graceMs })` ends, independent of handlers and clients, and leaves nothing behind.
- * The same holds when a connection's age ends it. The tests run over the simulated fabric and shared memory.
+ * Tests that `shutdown({ graceMs })` ends, independent of handlers and clients, and leaves nothing behind. A
+ * connection that ends because of its age also leaves nothing behind. The tests run over the simulated fabric
+ * and shared memory.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import {

@@ -1,7 +1,7 @@
 /**
- * One slow moment must not cost other calls: the server's thread is busy, or SIGSTOP stops either side, while
- * thousands of calls are cancelled. The stops here are short; a separate suite has stops of seconds (npm run
- * test:slow).
+ * Tests that one slow moment does not cost other calls: the server's thread is busy, or SIGSTOP stops either
+ * side, while thousands of calls are cancelled. The stops here are short; a separate suite has stops of
+ * seconds (npm run test:slow).
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import { ServerProcess } from '../runtime/process/processes.ts';

@@ -1,4 +1,4 @@
-/** The errors of sockets have Node's codes. */
+/** Tests that the errors of sockets have Node's codes. */
 import { once } from 'node:events';
 import { createServer as createNetServer } from 'node:net';
 import { createServer as createRpcServer } from 'rdma-rpc';

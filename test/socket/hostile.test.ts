@@ -1,5 +1,6 @@
 /**
- * A peer that breaks the rules of the wire (docs/wire/calls.md §8.1) causes an error of that socket only.
+ * Tests that a peer that breaks the rules of the wire (docs/wire/calls.md §8.1) causes an error of that
+ * socket only.
  */
 import { once } from 'node:events';
 import { createChannel, createClient, createServer as createRpcServer } from 'rdma-rpc';

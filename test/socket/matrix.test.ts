@@ -1,9 +1,9 @@
 /**
- * The sockets of rdma-rpc behave as those of `node:net`. Every case of a generated matrix runs on both, and
- * the events must be the same. The events of `node:net` depend on timing and on the size of system buffers.
- * Therefore `node:net` first runs with several delays and all sizes. Then the events of our sockets on each
- * side must be among those that `node:net` has shown there for the same action, moment and actor, at any
- * size. The normal form of the events is described in ends.ts.
+ * Tests that the sockets of rdma-rpc behave as those of `node:net`. Every case of a generated matrix runs on
+ * both, and the events must be the same. The events of `node:net` depend on timing and on the size of system
+ * buffers. Therefore `node:net` first runs with several delays and all sizes. Then the events of our sockets
+ * on each side must be among those that `node:net` has shown there for the same action, moment and actor, at
+ * any size. The normal form of the events is described in ends.ts.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { everything } from '../extent.ts';

@@ -1,6 +1,6 @@
 /**
- * Handlers of streams that continue when their stream has ended still count as running, because they still
- * hold their resources.
+ * Tests that handlers of streams that continue when their stream has ended still count as running, because
+ * they still hold their resources.
  */
 import { createClient, createInProcessChannel, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

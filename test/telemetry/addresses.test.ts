@@ -1,6 +1,6 @@
 /**
- * A registry that fails is visible outside of the channel: in the gauges of Prometheus and OpenTelemetry, and
- * in the counters page that `rdma-rpc top` shows.
+ * Tests that a registry that fails is visible outside of the channel: in the gauges of Prometheus and
+ * OpenTelemetry, and in the counters page that `rdma-rpc top` shows.
  */
 import {
   AggregationTemporality,

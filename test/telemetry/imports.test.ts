@@ -1,6 +1,6 @@
 /**
- * Telemetry has no cost unless it is imported. The test follows the modules that the main entry point loads,
- * import by import.
+ * Tests that telemetry has no cost unless it is imported. The test follows the modules that the main entry
+ * point loads, import by import.
  */
 import { dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';

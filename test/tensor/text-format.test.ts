@@ -1,4 +1,4 @@
-/** In protobuf's text format, typed arrays are escaped bytes, like any `bytes` field. */
+/** Tests that in protobuf's text format, typed arrays are escaped bytes, like any `bytes` field. */
 import { fromText, toText } from 'rdma-rpc/text';
 import { expect, test } from 'vitest';
 import { All } from './gen/arrays.rdma.ts';

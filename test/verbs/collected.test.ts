@@ -1,6 +1,4 @@
-/**
- * Devices that the application drops without closing them are closed when they are collected.
- */
+/** Tests that devices that the application drops without closing them are closed when they are collected. */
 import { readdirSync } from 'node:fs';
 import { Completions, openDevice, RecvBatch, SendBatch } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';

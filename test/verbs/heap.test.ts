@@ -1,6 +1,4 @@
-/**
- * Posting and polling create no objects: a million posts leave the heap as it was.
- */
+/** Tests that posting and polling create no objects: a million posts leave the heap as it was. */
 import { PerformanceObserver } from 'node:perf_hooks';
 import { Completions, RecvBatch, SendBatch, SendFlags } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';

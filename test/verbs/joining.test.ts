@@ -1,5 +1,5 @@
 /**
- * Attempts to connect that this side ends, and completions that arrive while a queue pair connects. An
+ * Tests attempts to connect that this side ends, and completions that arrive while a queue pair connects. An
  * attempt waits on the completion queue, which does not report that its queue pair was closed.
  */
 import { type CompletionQueue, Completions, RecvBatch, SendBatch, SendFlags } from 'rdma-rpc/verbs';

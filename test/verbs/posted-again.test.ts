@@ -1,6 +1,7 @@
 /**
- * A batch that is posted again. Native code reads the same batch only once, so these tests change everything
- * that a batch depends on between two posts: its requests, its queue, and the objects that it names.
+ * Tests a batch that is posted again. Native code reads the same batch only once, so these tests change
+ * everything that a batch depends on between two posts: its requests, its queue, and the objects that it
+ * names.
  */
 import fc from 'fast-check';
 import { RecvBatch, SendBatch, SendFlags, WcStatus } from 'rdma-rpc/verbs';

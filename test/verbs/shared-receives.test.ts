@@ -1,6 +1,6 @@
 /**
- * Shared receives whose queue pair ends before their completions were polled. The receives belong to the
- * shared queue, so they must come back with their messages.
+ * Tests shared receives whose queue pair ends before their completions were polled. The receives belong to
+ * the shared queue, so they must come back with their messages.
  */
 import { openDevice, type QueuePair, RecvBatch, SendBatch, SendFlags } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';

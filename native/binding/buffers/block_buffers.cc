@@ -120,8 +120,8 @@ void BlockBuffers::renew(memory::BlockId block, Entry& entry, napi_value value) 
   napi_create_reference(env_, moved, 1, &entry.buffer);
 }
 
-/// Moves the memory of a buffer to a new one and detaches the old one. Returns null when this is not
-/// possible.
+/// Moves the memory of a buffer to a new one and detaches the old one. Returns null when the memory cannot be
+/// moved.
 napi_value BlockBuffers::move(napi_value buffer) const {
   napi_value moved = nullptr;
   if (transfer_.IsEmpty()) return nullptr;

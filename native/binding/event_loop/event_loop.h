@@ -46,7 +46,7 @@ class EventLoop {
 enum class LoopKind { libuv, thread };
 
 /// Opens an event loop that watches `fd`. The event loop does not keep the process alive while it rests.
-/// Returns null, with the reason in `error`, when that fails.
+/// Returns null, with the reason in `error`, when the event loop cannot be created.
 std::unique_ptr<EventLoop> open_event_loop(LoopKind kind, napi_env env, int fd, EventLoop::Listener& listener,
                                            std::string* error);
 

@@ -86,8 +86,8 @@ std::uint64_t ServerEndpoint::asked_ns() {
   return longest;
 }
 
-/// Returns the stream that has waited longest for memory from its client, if that is too long while other
-/// calls wait for memory.
+/// Returns the stream that has waited longest for memory from its client, if its waiting time is too long
+/// while other calls wait for memory.
 UnreadStreams::Longest ServerEndpoint::unread() const {
   const UnreadStreams::Longest longest = watch_.unread().longest(shared_.awake_ns);
   return longest.ns >= kUnreadStreamNs ? longest : UnreadStreams::Longest{};

@@ -1,5 +1,5 @@
-// Chunks of the arena that have been unused for long are returned to the system. The tests check which
-// chunks, when, and how many at once.
+// Tests that chunks of the arena that have been unused for long are returned to the system. The tests check
+// which chunks, when, and how many at once.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Arena blocks and cached registrations on a fabric that checks keys and rights as a NIC would: a peer reads
-// from both through a window into a block of its own.
+// Tests arena blocks and cached registrations on a fabric that checks keys and rights as a NIC would: a peer
+// reads from both through a window into a block of its own.
 #include <gtest/gtest.h>
 
 #include <array>

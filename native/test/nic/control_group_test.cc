@@ -1,4 +1,4 @@
-// When the kernel refuses an RDMA object because of a control group, the error names the limit.
+// Tests that when the kernel refuses an RDMA object because of a control group, the error names the limit.
 #include "fabric/verbs/control_group.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A network that loses packets for a while, because a bond fails over, a cable is unplugged or a switch has a
-// smaller MTU; and peers that are not ready for a moment.
+// Tests a network that loses packets for a while, because a bond fails over, a cable is unplugged or a switch
+// has a smaller MTU; and peers that are not ready for a moment.
 #include <chrono>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// The memory of a device is near it, on machines with several NUMA nodes.
+// Tests that the memory of a device is near it, on machines with several NUMA nodes.
 #include "fabric/verbs/numa.h"
 
 #include <gtest/gtest.h>

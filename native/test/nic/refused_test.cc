@@ -1,5 +1,5 @@
-// NICs that cannot carry sessions are refused when they are opened. The error gives the reason and names the
-// type of queue pair that such a NIC has instead.
+// Tests that NICs that cannot carry sessions are refused when they are opened. The error gives the reason and
+// names the type of queue pair that such a NIC has instead.
 #include "nic/device/profiles.h"
 #include "nic/open.h"
 #include "session/session.h"

@@ -1,5 +1,5 @@
-// Credits, receives and send slots of a session are used up on both sides, but never exceeded. In the end all
-// of them are returned.
+// Tests that credits, receives and send slots of a session are used up on both sides, but never exceeded. In
+// the end all of them are returned.
 #include <gtest/gtest.h>
 
 #include <algorithm>

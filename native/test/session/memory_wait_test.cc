@@ -1,5 +1,5 @@
-// Calls that wait for arena memory hold nothing that other calls need, and end when they have waited too
-// long. In all cases their session continues.
+// Tests that calls that wait for arena memory hold nothing that other calls need, and end when they have
+// waited too long. In all cases their session continues.
 #include <gtest/gtest.h>
 
 #include "seal/libcrypto.h"

@@ -1,5 +1,5 @@
-// The device's own code of a failed completion is part of the session's error, because a vendor's support
-// asks for it first.
+// Tests that the device's own code of a failed completion is part of the session's error, because a vendor's
+// support asks for it first.
 #include <gtest/gtest.h>
 
 #include <memory>

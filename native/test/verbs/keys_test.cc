@@ -270,7 +270,7 @@ TEST_F(MemoryOfAServer, CannotBeRead) {
 }
 
 /// A segment that the client has not exposed, or that is shorter than the client claims. The server's READ
-/// fails, and so does that session.
+/// fails, and the session ends.
 TEST_F(MemoryOfAServer, IsSafeFromForgedKeys) {
   Ends ends;
   if (!ends.client.device->capabilities().windows) GTEST_SKIP() << "not run: the device has no windows";

@@ -20,7 +20,7 @@ export interface ChannelAddresses {
 
 /** A number of addresses that have these properties. */
 export interface CountedAddresses {
-  /** '' when the addresses have no zone. */
+  /** The value is '' when the addresses have no zone. */
   readonly zone: string;
   readonly state: string;
   readonly stale: boolean;

@@ -46,7 +46,7 @@ function ruled(desc: DescMessage, met: Set<DescMessage>): boolean {
   if (hasOption(desc, messageRules) || desc.oneofs.some((each) => hasOption(each, oneofRules))) return true;
   return desc.fields.some((field) => {
     if (hasOption(field, fieldRules)) return true;
-    // This also finds the elements of lists and the values of maps.
+    // The search includes the elements of lists and the values of maps.
     return field.message !== undefined && ruled(field.message, met);
   });
 }

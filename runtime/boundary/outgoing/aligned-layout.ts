@@ -41,8 +41,7 @@ export function planAligned(
   const chunks = 2 * values + 1;
   const tableBytes = alignedTableBytes(chunks);
   const extraBytes = tableBytes + alignmentBytes * chunks;
-  // Whether a message is too large must not be decided by its upper bound: its exact length decides that
-  // later.
+  // A message must not be refused as too large because of its upper bound: its exact length is checked later.
   if (extraBytes > alignedBytesMax(Math.min(messageBytes, maxBytes)) - Math.min(messageBytes, maxBytes))
     return undefined;
   const contentBytes = textBytes + copied;

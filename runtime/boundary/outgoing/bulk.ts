@@ -34,8 +34,8 @@ export class BulkMessages {
   /** Size of the message that was last submitted. */
   submittedBytes = 0;
   /**
-   * Number of bytes of the last arena allocation that failed. 0 when the message waits for a registration,
-   * because free arena memory would not help then.
+   * Number of bytes of the last arena allocation that failed. The value is 0 when the message waits for a
+   * registration, because free arena memory would not help then.
    */
   shortBytes = 0;
 
@@ -65,7 +65,7 @@ export class BulkMessages {
   readonly #sending = new Sending<BulkMessage>();
   /** Buffers that are registered in the registration cache and must not be collected. */
   readonly #registered = new Map<number, ArrayBuffer>();
-  /** Messages whose buffers may have been registered. The buffers are kept until that is known. */
+  /** Messages whose buffers may have been registered. They are kept until the result is known. */
   readonly #unsettled: BulkMessage[] = [];
 
   constructor(native: NativeContext) {

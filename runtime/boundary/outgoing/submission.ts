@@ -11,7 +11,10 @@ export interface Target {
    * receives.
    */
   readonly eagerBytes: number;
-  /** The same limit for a message that is sent in segments. 0 when no message is sent in segments. */
+  /**
+   * The same limit for a message that is sent in segments. The value is 0 when no message is sent in
+   * segments.
+   */
   readonly segmentedBytes?: number;
   /** Largest message that the peer accepts. */
   readonly messageMaxBytes: number;
@@ -22,7 +25,7 @@ export interface Target {
   readonly peer?: 'client' | 'server';
   /**
    * A message up to this size is copied to the arena when some of its values lie in memory of the
-   * application. A larger message is sent in place. 0 when no message is copied.
+   * application. A larger message is sent in place. The value is 0 when no message is copied.
    */
   readonly copiedBytes?: number;
   /**

@@ -20,8 +20,8 @@ export interface DeadlineOwner {
 /** An object that keeps its own deadlines, which were computed from `now`. */
 export interface TurnListener {
   /**
-   * Runs when an event-loop iteration has taken `lagMs` longer than was assumed when its deadlines were
-   * computed. The listener must move the deadlines of this iteration by `lagMs`.
+   * Runs when a turn (deadlines.ts) has taken `lagMs` longer than was assumed when its deadlines were
+   * computed. The listener must move the deadlines of this turn by `lagMs`.
    */
   onLongTurn(lagMs: number): void;
 }

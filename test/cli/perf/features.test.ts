@@ -1,5 +1,6 @@
 /**
- * `rdma-rpc perf` measures features that only some fabrics have, or both sides say why they cannot.
+ * Tests that `rdma-rpc perf` measures features that only some fabrics have, or that both sides say why they
+ * cannot.
  */
 import { afterEach, expect, test } from 'vitest';
 import type { Tested } from '../../../cli/perf/tested.ts';

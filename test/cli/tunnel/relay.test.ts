@@ -1,4 +1,4 @@
-/** Through a tunnel, programs see the same events as over TCP. Both ends are in this process. */
+/** Tests that through a tunnel, programs see the same events as over TCP. Both ends are in this process. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,6 @@
 /**
- * The client of examples/kubernetes finds the server of the manifests through an API server, and calls it.
+ * Tests that the client of examples/kubernetes finds the server of the manifests through an API server, and
+ * calls it.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

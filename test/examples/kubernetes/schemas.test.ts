@@ -1,6 +1,6 @@
 /**
- * Each object of examples/kubernetes and of the pages fits the published schemas, and the check finds
- * deliberate mistakes.
+ * Tests that each object of examples/kubernetes and of the pages fits the published schemas, and the check
+ * finds deliberate mistakes.
  */
 import { describe, expect, test } from 'vitest';
 import { type Manifest, manifests, objectOf, part, shown } from './manifests.ts';

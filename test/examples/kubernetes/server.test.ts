@@ -1,4 +1,7 @@
-/** The server of examples/kubernetes answers the requests of its manifests: probes, metrics, and a drain. */
+/**
+ * Tests that the server of examples/kubernetes answers the requests of its manifests: probes, metrics, and a
+ * drain.
+ */
 import { createChannel, createClient } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { GreeterDefinition } from '../../../examples/hello/gen/greeter.rdma.ts';

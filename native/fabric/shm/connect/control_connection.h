@@ -67,7 +67,8 @@ class ControlConnection final : public EventHandler {
   /// Passive side: takes over a connection whose peer has sent its connect message, and answers it.
   void welcome(UniqueFd fd, const Token& to, const Token& from);
 
-  /// These return false, and close the control connection, when the peer accepts no more bytes or is gone.
+  /// Both functions return false, and close the control connection, when the peer accepts no more bytes or is
+  /// gone.
   bool send(const FileNote& note, int file);
   bool send(Note note);
   /// Wakes the peer. Has no effect while earlier bells are unread.

@@ -52,7 +52,8 @@ class RemoteDevice {
   /// memories from the control connection.
   static std::shared_ptr<RemoteDevice> of_sent(const AddressBlob& address, Mapping map,
                                                std::function<void()> more, std::string* error);
-  /// shm-fd: adds a memory that the peer has sent. Returns false when it is not one of the peer's memories.
+  /// shm-fd: adds a memory that the peer has sent. Returns false when the memory is not one of the peer's
+  /// memories.
   bool take_memory(std::uint32_t slot, std::uint64_t serial, std::uint64_t addr, Mapping map);
 
   const ProcessIdentity& process() const { return process_; }

@@ -24,8 +24,8 @@ struct Endpoint {
   std::uint16_t port = 0;
 };
 
-/// Parses a numeric address ("10.0.0.1", "2001:db8::1", "fe80::1%eth0"). Returns false when it is not an
-/// address or names an unknown interface.
+/// Parses a numeric address ("10.0.0.1", "2001:db8::1", "fe80::1%eth0"). Returns false when the text is not
+/// an address or names an unknown interface.
 bool parse_host(const std::string& host, Endpoint* endpoint);
 std::string to_text(const Endpoint& endpoint);
 /// Converts to the form that connect() and bind() use. Returns its length.

@@ -127,7 +127,7 @@ void QueuePair::wants_turn() {
 
 void QueuePair::turn() {
   enqueued_ = false;
-  // This first sends messages that waited to be coalesced, so that the peer works on them while this side
+  // First send the messages that waited to be coalesced, so that the peer works on them while this side
   // reads. The flush also sends an ack that was not sent with another frame.
   if (acks_.owed || coalesced_ != 0) flush();
   if (may_read()) read();

@@ -9,9 +9,9 @@
 
 namespace rdma_rpc::fabric::verbs {
 
-/// Returns whether packets need a global route header. On Ethernet they always do. On InfiniBand they do so
-/// when the device requires it, or when the peer is in another subnet. The first half of a GID names the
-/// subnet.
+/// Returns whether packets need a global route header. On Ethernet they always do. On InfiniBand they have
+/// this header when the device requires it, or when the peer is in another subnet. The first half of a GID
+/// names the subnet.
 inline bool needs_route(const Port& port, const Address& peer) {
   constexpr std::size_t kSubnetBytes = 8;
   return port.needs_grh || port.address.link_layer == IBV_LINK_LAYER_ETHERNET ||

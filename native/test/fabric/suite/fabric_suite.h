@@ -115,7 +115,7 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   /// Calls connect() of the client only. Returns false when the client does not reach RTS, because it waits
   /// for the server.
   bool connect_client_alone();
-  /// Polls both sides until this queue pair is in RTS or ERR. Returns whether it is in RTS.
+  /// Polls both sides until this queue pair is in RTS or ERR. Returns whether the queue pair is in RTS.
   bool comes_up(QueuePair& qp);
   /// Makes a further connected pair of queue pairs on the completion queues of the two sides. The pair lives
   /// until TearDown. After share_receives() the server's queue pair uses the shared receives, with this tag.

@@ -1,5 +1,5 @@
-// A peer of an earlier release never gets a frame that it does not know. A peer of this release is asked
-// once, and then gets the frames that it knows.
+// Tests that a peer of an earlier release never gets a frame that it does not know. A peer of this release is
+// asked once, and then gets the frames that it knows.
 #include "fabric/tcp/raw_peer.h"
 
 namespace rdma_rpc::fabric::test {

@@ -1,5 +1,5 @@
-// A path that drops packets is noticed. Other causes are not mistaken for such a path: a peer that is
-// stopped, reads slowly or has closed its window, and a network that loses packets.
+// Tests that a path that drops packets is noticed. Other causes are not mistaken for such a path: a peer that
+// is stopped, reads slowly or has closed its window, and a network that loses packets.
 #include "fabric/tcp/queue/path_watch.h"
 
 #include <linux/filter.h>

@@ -71,7 +71,7 @@ class Pair {
   /// Runs one event of the world, then one turn of each side. Returns false when nothing is left to do.
   bool step();
   /// Steps until nothing is left to do, and advances the clock while timers are wanted. Adds a violation when
-  /// this never ends.
+  /// the steps never end.
   void run();
   void hold_client(bool hold) { hold_completions(client_qp_, hold); }
   void hold_server(bool hold) { hold_completions(server_qp_, hold); }
@@ -100,7 +100,8 @@ void connect(Side& client, std::uint32_t& client_session, Side& server, std::uin
              const PairOptions& options);
 /// Lets this much time pass, while only these sides run.
 void let_pass(fabric::SimWorld& world, std::vector<Side*> awake, std::uint64_t ns);
-/// Runs any number of sides of one world until nothing is left to do. Returns false when this never ends.
+/// Runs any number of sides of one world until nothing is left to do. Returns false when the sides never
+/// finish.
 bool run_world(fabric::SimWorld& world, std::vector<Side*> sides, const std::function<void()>& between = {});
 
 }  // namespace rdma_rpc::session::test

@@ -28,7 +28,7 @@ struct Link {
 std::uint64_t real_now_ns();
 
 /// Drives the sides until `done` is true, and sleeps on their completion queues (and on `also_fd`). Fails the
-/// test and returns false if that does not happen.
+/// test and returns false if `done` does not become true in time.
 bool drive(std::vector<Side*> sides, const std::function<bool()>& done, const std::string& what,
            int also_fd = -1);
 /// Runs until no work is left and no timer runs. Calls may still be in progress then.
