@@ -1,5 +1,8 @@
 // Tests resources that all queue pairs of a device share, and the errors when they are used up.
+#include <algorithm>
 #include <deque>
+#include <utility>
+#include <vector>
 
 #include "nic/open.h"
 
@@ -50,7 +53,11 @@ TEST_F(Budget, OfReadsIsGivenBack) {
     EXPECT_EQ(another().error, "") << i;
     pairs_.clear();
   }
-  for (std::size_t i = 2; i < served.size(); ++i) EXPECT_EQ(served[i], served[i % 2]) << i;
+  ASSERT_EQ(served.size(), 16u);
+  // Either end of a pair may be the first to take its share.
+  for (std::size_t i = 2; i < served.size(); i += 2) {
+    EXPECT_EQ(std::minmax(served[i], served[i + 1]), std::minmax(served[0], served[1])) << i;
+  }
 }
 
 TEST_F(Budget, OfReadsIsNotDividedWhereItIsLarge) {
