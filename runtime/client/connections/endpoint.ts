@@ -210,7 +210,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   onDown(link: ClientLink): void {
     this.#links.delete(link);
     this.#silence.stop(link);
-    if (this.#gone === undefined && this.link === link && !link.unserved)
+    if (this.#gone === undefined && !link.draining && !link.unserved)
       this.#log(`the connection was lost: ${link.ended}`);
     this.#owner.totals.remove(link);
     if (this.#links.size === 0) {
