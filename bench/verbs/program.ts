@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 
-/** By default, a program that takes longer than this hangs. */
+/** Default time limit in ms. A program that takes longer counts as hanging, and is killed. */
 const defaultLimitMs = 60_000;
 
 export interface Ended {
