@@ -37,6 +37,19 @@ describe('every source file', () => {
     expect(wide).toEqual([]);
   });
 
+  test('has each directive of a tool at the beginning of a comment line, where the tool looks for it', () => {
+    const directive =
+      /shellcheck (disable|source|shell)=|clang-format (off|on)$|biome-ignore(-all)? (lint|format)/;
+    const own = /^[^#/*]*(#|\/\/|\/?\*+) *(shellcheck|clang-format|biome-ignore)/;
+    const misplaced = [...sources, ...files.filter((file) => /\.sh$|^\.ci\//.test(file))].flatMap((file) =>
+      read(file)
+        .split('\n')
+        .filter((line) => directive.test(line) && !own.test(line) && !line.includes('const directive'))
+        .map((line) => `${file}: ${line}`),
+    );
+    expect(misplaced).toEqual([]);
+  });
+
   test('begins with its purpose', () => {
     const opening = /^(#!.*\n)?(\/\*\*|\/\/|#)/;
     expect(sources.filter((file) => !opening.test(read(file)))).toEqual([]);

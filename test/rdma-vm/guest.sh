@@ -1,7 +1,7 @@
 #!/bin/bash
-# This is the second program of the guest. This program makes the wire and the RDMA devices, runs the command,
-# and returns the command's exit status. shellcheck disable=SC1091,SC2154 # conf and env are written by
-# boot.sh
+# This is the second program of the guest. It makes the wire and the RDMA devices, runs the command, and
+# returns the command's exit status.
+# shellcheck disable=SC1091,SC2154 # conf and env are written by boot.sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; cd /run/rdma-vm || exit; . ./conf; : >started
 clocks() { : >now; local host; host=$(stat -c %.6Y now); echo "${EPOCHREALTIME/./} ${host/./}"; } # the guest's and its host's, which dates files; us
 mkdir -p "/lib/modules/${lib##*/}"; mount --bind "$lib" "/lib/modules/${lib##*/}"
