@@ -29,13 +29,20 @@ set(session_test ${CMAKE_CURRENT_LIST_DIR}/session)
 set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
 # Headers that nearly every file includes take most of a test's compile time. Such headers are compiled once
-# for the parts and once for the programs, whose flags differ. The library uses these precompiled headers only
-# with sanitizers. Without sanitizers, this library is also linked into the addon, so its files must include
-# all headers that they use. Files that were compiled for the addon are not compiled again for the tests.
+# for the parts and once for the programs, whose flags differ. The library, the addon and the plug-in use
+# precompiled headers only with sanitizers. Without sanitizers they are what the package contains, so their
+# files must include all headers that they use, and files that were compiled for the addon are not compiled
+# again for the tests.
 set(often <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory> <optional> <random> <set> <span>
           <string> <thread> <unordered_map> <vector>)
 if(RDMA_RPC_SANITIZE)
   target_precompile_headers(rdma_rpc_core PRIVATE ${often})
+  if(TARGET rdma_rpc)
+    target_precompile_headers(rdma_rpc PRIVATE ${often} <napi.h>)
+  endif()
+  if(TARGET rdma_rpc_verbs)
+    target_precompile_headers(rdma_rpc_verbs PRIVATE ${often} <infiniband/verbs.h> <rdma/rdma_cma.h>)
+  endif()
 endif()
 function(precompile_for_tests first)
   target_precompile_headers(${first} PRIVATE <gtest/gtest.h> ${often})
@@ -147,6 +154,9 @@ foreach(program verbs_test verbs_session_test verbs_faults_test)
 endforeach()
 
 precompile_for_tests(session_test fabric_test memory_test telemetry_test perf_test verbs_test verbs_session_test verbs_faults_test)
+if(TARGET nic_test)
+  target_precompile_headers(nic_test REUSE_FROM session_test)
+endif()
 
 # Tests of a peer that lies, ends, stops or is late run once more over tcp, because their results must be the
 # same on every fabric.
