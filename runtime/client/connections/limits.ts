@@ -131,3 +131,8 @@ export const loadUpdateMs = { default: 1_000, min: 100, max: 86_400_000 } as con
 export const loadErrorPenalty = { default: 1, min: 0, max: 1_000 } as const;
 /** Interval at which the file of a service configuration is checked. Each check is one system call. */
 export const configLookMs = 1_000;
+/**
+ * Limit of the size of that file, which is the limit of a ConfigMap of Kubernetes. JS cannot run while the
+ * file is read and parsed.
+ */
+export const configBytesMax = 1024 * 1024;
