@@ -30,9 +30,7 @@ export class ConfigFile {
     this.#onText = onText;
     this.#onFault = onFault;
     onText(textIn(path));
-    const watcher = inRoot(() =>
-      watchFile(path, { persistent: false, interval: configLookMs }, this.reread),
-    );
+    const watcher = inRoot(() => watchFile(path, { persistent: false, interval: configLookMs }, this.reread));
     // Node has one watcher for each path, and each channel with this path adds a listener to it.
     watcher.setMaxListeners(0);
   }

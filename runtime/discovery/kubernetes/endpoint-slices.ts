@@ -93,11 +93,11 @@ class Slices {
   follow: Follow = async (onServers, signal) => {
     if (this.#version === undefined) {
       this.#version = await this.#list(signal);
-      onServers(this.#servers());
+      onServers(this.#servers);
       await this.#watch(() => undefined, onServers, signal);
     }
     // The slices are known to be current once the watch has begun.
-    const begun = (): void => onServers(this.#servers());
+    const begun = (): void => onServers(this.#servers);
     for (;;) await this.#watch(begun, onServers, signal);
   };
 
@@ -140,7 +140,7 @@ class Slices {
     try {
       lines = await watch(this.#access, `${this.#path}?${query}`, this.#options.silenceMs, signal);
       begun();
-      for await (const line of lines) if (this.#take(line)) onServers(this.#servers());
+      for await (const line of lines) if (this.#take(line)) onServers(this.#servers);
     } catch (error) {
       if (error instanceof ApiError ? error.status === 410 : error instanceof BadEvent)
         this.#version = undefined;
@@ -172,10 +172,14 @@ class Slices {
     }
   }
 
-  #servers(): ReturnType<typeof serversIn> {
+  readonly #servers = (): ReturnType<typeof serversIn> => {
     const slices = [...this.#slices.values()];
-    const servers = serversIn(slices, this.#options.port);
     const { port, service } = this.#options;
+    const servers = serversIn(slices, port, listedMax);
+    if (servers.length > listedMax)
+      throw new RangeError(
+        `the service ${service} has more than ${listedMax} endpoints, the limit of a list`,
+      );
     const some = slices.some(({ endpoints }) => endpoints.some(({ serving }) => serving));
     if (servers.length === 0 && some) {
       const wanted = port === undefined ? 'several ports; give the option port' : `no port ${port}`;
@@ -185,7 +189,7 @@ class Slices {
     if (doors === undefined) return servers;
     const listed = servers.map((server) => ({ ...server, doors: doors(server) }));
     return checkedServers('endpointSlices', listed, listedMax);
-  }
+  };
 }
 
 /** After this event the known slices are no longer valid. */
