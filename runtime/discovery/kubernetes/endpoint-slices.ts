@@ -14,7 +14,7 @@ import { type Follow, watchedResolver } from '../watched.ts';
 import { ApiError, get, type Lines, parsed, watch } from './api.ts';
 import { type Access, type ApiServerOptions, accessOf } from './credentials.ts';
 import { mounted } from './pod.ts';
-import { portsOf, type Slice, serversIn, sliceOf, versionOf } from './slices.ts';
+import { fieldsOf, portsOf, type Slice, serversIn, sliceOf, versionOf } from './slices.ts';
 
 export interface EndpointSlicesOptions extends ApiServerOptions {
   /** The name of the Service. */
@@ -111,10 +111,10 @@ class Slices {
       const list = await get(this.#access, `${this.#path}?${query}`, signal);
       if (!Array.isArray(list.items)) throw new Error('the API server sent no list of EndpointSlices');
       for (const item of list.items) {
-        const slice = sliceOf(item as Record<string, unknown>);
+        const slice = sliceOf(fieldsOf(item));
         slices.set(slice.name, slice);
       }
-      const { continue: more } = list.metadata as { continue?: unknown };
+      const { continue: more } = fieldsOf(list.metadata);
       if (typeof more === 'string' && more !== '') next = more;
       else {
         this.#slices = slices;
@@ -158,7 +158,7 @@ class Slices {
   #take(line: string): boolean {
     try {
       const { type, object } = parsed(line);
-      const given = object as Readonly<Record<string, unknown>>;
+      const given = fieldsOf(object);
       if (type === 'ERROR') throw new ApiError(Number(given.code), String(given.message));
       this.#version = versionOf(given);
       if (type === 'BOOKMARK') return false;

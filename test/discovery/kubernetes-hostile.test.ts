@@ -1,4 +1,7 @@
-/** Tests an API server that sends very many slices, very many changes, and a line without end. */
+/**
+ * Tests an API server that sends very many slices, very many changes, an event without end, and lists that
+ * are none.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ServerAddress } from 'rdma-rpc';
@@ -66,4 +69,14 @@ test('an event without end ends its watch, and the next watch delivers the chang
   api.delete('one');
   api.set({ name: 'two', endpoints: ['10.0.0.2'] });
   await until(() => known(channel) === '10.0.0.2:5000');
+});
+
+test.each([
+  ['null', /^the API server sent no JSON object: "null"$/],
+  ['{"items":[],"metadata":null}', /^the API server sent an object without a resourceVersion$/],
+  ['{"items":[null],"metadata":{}}', /^the API server sent an object that is no EndpointSlice$/],
+])('the list %s is an error that says what is wrong', async (body, reason) => {
+  api.answerList = (_, response) => void response.end(body);
+  const error = await caught(resolver().resolve(AbortSignal.timeout(30_000)) as Promise<never>);
+  expect(error.message).toMatch(reason);
 });
