@@ -47,10 +47,5 @@ export const eventBytesMax = 8 * MiB;
  * with attributes.
  */
 export const etcdBytesMax = 128 * MiB;
-/**
- * Pause after a list, for each server in it. Changes within the pause are combined. A list of 10,000 servers
- * is passed on at most twice a second, and changes of a few servers are passed on at once.
- */
-export const listPauseMs = 0.05;
 /** Limit of the pages of a list, because a faulty server might never stop sending pages. */
 export const listPagesMax = 200;

@@ -6,13 +6,14 @@
  */
 
 import { Backoff } from '../client/connections/backoff.ts';
+import { Paced } from '../client/connections/paced.ts';
 import type { Resolver } from '../client/connections/resolver.ts';
 import { checkedServers, type Server, type ServerAddress } from '../client/connections/servers.ts';
 import { clockMs } from '../clock.ts';
 import { inRoot } from '../core/scopes.ts';
 import * as limits from './limits.ts';
-import { Paced, type Servers } from './paced.ts';
 
+type Servers = readonly ServerAddress[];
 type Listener = Parameters<NonNullable<Resolver['watch']>>[0];
 
 /**
@@ -111,8 +112,8 @@ class Watched implements Resolver {
     const backoff = registryBackoff();
     const follow = this.#makeFollow();
     let broken = new AbortController();
-    const onServers = (servers: Servers): void => this.#current(servers);
-    const paced = new Paced(onServers, (fault) => broken.abort(fault));
+    const onList = (servers: Servers): number => this.#current(servers);
+    const paced = new Paced(onList, (fault) => broken.abort(fault));
     signal.addEventListener('abort', () => paced.close(), { once: true });
     while (!signal.aborted) {
       broken = new AbortController();
@@ -132,11 +133,13 @@ class Watched implements Resolver {
     }
   }
 
-  #current(servers: Servers): void {
+  /** Returns the number of servers. */
+  #current(servers: Servers): number {
     this.#servers = servers;
     this.#fault = undefined;
     this.#wake();
     for (const listener of [...this.#listeners]) listener(servers);
+    return servers.length;
   }
 
   /**
