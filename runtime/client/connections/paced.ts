@@ -1,8 +1,8 @@
 /**
- * Passes lists of addresses on, and combines lists that come too fast. Checking a list of 10,000 servers takes
- * tens of milliseconds, and a registry may send a thousand changes a second. The first list is passed on at
- * once. Then a pause follows whose length depends on the number of servers, and after the pause only the
- * newest list is passed on. Lists of a few servers have no pause. resolution.ts and the resolvers of
+ * Passes lists of addresses on, and combines lists that come too fast. Checking a list of 10,000 servers
+ * takes tens of milliseconds, and a registry may send a thousand changes a second. The first list is passed
+ * on at once. Then a pause follows whose length depends on the number of servers, and after the pause only
+ * the newest list is passed on. Lists of a few servers have no pause. resolution.ts and the resolvers of
  * registries use this file.
  */
 import { clockMs } from '../../clock.ts';

@@ -73,8 +73,8 @@ function checkedServer(where: string, given: string | ServerAddress): Server {
 
 /**
  * Parses the addresses; of equal addresses, the first is used. Throws a TypeError for an invalid address,
- * door, zone or attribute, and a RangeError for an invalid weight, or too many addresses or doors. `advice` is
- * the end of the error for too many addresses.
+ * door, zone or attribute, and a RangeError for an invalid weight, or too many addresses or doors. `advice`
+ * is the end of the error for too many addresses.
  */
 export function checkedServers(
   where: string,
