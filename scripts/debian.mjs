@@ -76,6 +76,8 @@ const NEEDS = {
   // Tests of alert rules. Its package starts a service and is large, so it is never installed automatically,
   // and tests that lack it report that.
   prometheus: [{ debian: 'prometheus', present: () => which('promtool') !== undefined }],
+  // Tests with a real DNS server. Its package starts a service, so it is never installed automatically.
+  knot: [{ debian: 'knot', present: () => which('knotd') !== undefined }],
   // Tests that inspect a binary.
   elf: [{ debian: 'binutils', present: () => which('readelf') !== undefined }],
   // Tests that capture packets inside the virtual machine. The guest uses the files of this host, so tcpdump

@@ -163,7 +163,7 @@ export function decodeLoadReport(bytes: Uint8Array): DecodedLoad | undefined {
         return undefined;
     }
     if (field === 0) return undefined;
-    if (field < known.length) known[field] = Math.max(value, 0);
+    if (field < known.length) known[field] = Math.max(value, 0) || 0;
   }
   if (fields.at < 0) return undefined;
   return {

@@ -35,7 +35,17 @@ export const watchSilenceMs = { default: 90_000, min: 100, max: 3_600_000 } as c
 export const watchSeconds = { mean: 240, jitter: 0.2 } as const;
 /** Number of EndpointSlices in a page of a list. A slice has at most 1,000 endpoints, mostly 100. */
 export const listPage = 250;
-/** Limit of the bytes of a page, or of a line of a watch; 250 slices of 1,000 endpoints have fewer bytes. */
+/** Limit of the bytes of a page; 250 slices of 1,000 endpoints have fewer bytes. */
 export const apiBytesMax = 128 * MiB;
+/**
+ * Limit of the bytes of an event of a watch. It is far above the size of an EndpointSlice, because etcd, in
+ * which the API server keeps its objects, takes at most 1.5 MiB by default.
+ */
+export const eventBytesMax = 8 * MiB;
+/**
+ * Limit of the bytes of a message of etcd. The default of grpc-js, 4 MiB, is too small for 10,000 servers
+ * with attributes.
+ */
+export const etcdBytesMax = 128 * MiB;
 /** Limit of the pages of a list, because a faulty server might never stop sending pages. */
 export const listPagesMax = 200;

@@ -6,6 +6,7 @@
  */
 
 import { Backoff } from '../client/connections/backoff.ts';
+import { Paced } from '../client/connections/paced.ts';
 import type { Resolver } from '../client/connections/resolver.ts';
 import { checkedServers, type Server, type ServerAddress } from '../client/connections/servers.ts';
 import { clockMs } from '../clock.ts';
@@ -16,10 +17,11 @@ type Servers = readonly ServerAddress[];
 type Listener = Parameters<NonNullable<Resolver['watch']>>[0];
 
 /**
- * Follows a source: calls `onServers` with the complete list when it is known to be current, and after each
- * change. Rejects when the source has failed or `signal` is aborted.
+ * Follows a source: calls `onServers` when the complete list is known to be current, and after each change.
+ * The argument returns the list; several changes may have only one call of it. Rejects when the source has
+ * failed or `signal` is aborted.
  */
-export type Follow = (onServers: (servers: Servers) => void, signal: AbortSignal) => Promise<never>;
+export type Follow = (onServers: (list: () => Servers) => void, signal: AbortSignal) => Promise<never>;
 
 /** Resolves after `ms`, or when `signal` is aborted. The timer does not keep the process alive. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
@@ -109,22 +111,35 @@ class Watched implements Resolver {
   async #run(signal: AbortSignal): Promise<void> {
     const backoff = registryBackoff();
     const follow = this.#makeFollow();
+    let broken = new AbortController();
+    const onList = (servers: Servers): number => this.#current(servers);
+    const paced = new Paced(onList, (fault) => broken.abort(fault));
+    signal.addEventListener('abort', () => paced.close(), { once: true });
     while (!signal.aborted) {
+      broken = new AbortController();
       let followedMs: number | undefined;
-      const onServers = (servers: Servers): void => {
+      const onChange = (list: () => Servers): void => {
         if (signal.aborted) return;
+        paced.changed(list);
         followedMs ??= clockMs();
-        this.#servers = servers;
-        this.#fault = undefined;
-        this.#wake();
-        for (const listener of [...this.#listeners]) listener(servers);
       };
-      const error = await follow(onServers, signal).catch((cause: unknown) => cause);
+      const either = AbortSignal.any([signal, broken.signal]);
+      const error = await follow(onChange, either).catch((cause: unknown) => cause);
       if (signal.aborted) return;
-      if (followedMs === undefined) this.#failed(error);
+      if (broken.signal.aborted) this.#failed(broken.signal.reason);
+      else if (followedMs === undefined) this.#failed(error);
       else if (clockMs() - followedMs >= limits.steadyWatchMs) backoff.reset();
       await pause(backoff.next(), signal);
     }
+  }
+
+  /** Returns the number of servers. */
+  #current(servers: Servers): number {
+    this.#servers = servers;
+    this.#fault = undefined;
+    this.#wake();
+    for (const listener of [...this.#listeners]) listener(servers);
+    return servers.length;
   }
 
   /**
@@ -142,7 +157,8 @@ class Watched implements Resolver {
   #listOnce(signal: AbortSignal): Promise<Servers> {
     const done = new AbortController();
     return new Promise<Servers>((resolve, reject) => {
-      this.#makeFollow()(resolve, AbortSignal.any([signal, done.signal])).catch(reject);
+      const onServers = (list: () => Servers): void => resolve(list());
+      this.#makeFollow()(onServers, AbortSignal.any([signal, done.signal])).catch(reject);
     }).finally(() => done.abort());
   }
 }

@@ -148,6 +148,7 @@ describe('dns:', () => {
 
 describe('srv:', () => {
   const service = (): string => `srv://${dns.address}/_rpc._tcp.host.test`;
+  const many = Array.from({ length: 11 }, (_, i) => `10.0.1.${i + 1}`);
   const listed = (channel: Channel): string[] =>
     channel.addresses.map(({ address, weight }) => `${address} ${weight}`).sort();
   beforeEach(() => {
@@ -163,7 +164,13 @@ describe('srv:', () => {
     ['a target without an address', ['1 1 5000 gone.test', '1 1 5000 n2.test'], [`${two} 1`]],
     ['no address at the lowest priority', ['1 1 5000 gone.test', '2 1 5000 n2.test'], [`${two} 1`]],
     ['a target with two addresses', ['1 8 5000 both.test'], [`${one} 4`, `${two} 4`]],
+    [
+      'a weight of 0 for many addresses',
+      ['1 0 5000 many.test', '1 5 5000 n2.test'],
+      [...many.map((host) => `${host}:5000 0.001`), `${two} 5`],
+    ],
   ])('%s', async (_, records, expected) => {
+    dns.set('A many.test', ...many);
     dns.set('A both.test', '10.0.0.1', '10.0.0.2');
     dns.set('SRV _rpc._tcp.host.test', ...records);
     const channel = await connected(service());

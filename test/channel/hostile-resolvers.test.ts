@@ -1,4 +1,4 @@
-/** Tests resolvers that push wrong, doubled, empty and very many lists while calls are made. */
+/** Tests resolvers that push wrong, doubled, empty, long and very many lists while calls are made. */
 import { createClient, type Resolver, type ServerAddress } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { runs } from '../extent.ts';
@@ -115,6 +115,33 @@ describe.each(policies)('%s', (_, { options }) => {
     await Promise.all(callers);
     expect(channel.addresses.length).toBeGreaterThan(0);
   });
+});
+
+test('long lists that are pushed without end are combined, and the newest of them is used', async () => {
+  const resolver = new Pusher(['a:1']);
+  const channel = bed.channel(resolver);
+  const client = createClient(EchoDefinition, channel);
+  await channel.ready();
+  let read = 0;
+  const others = Array.from({ length: 200 }, (_, i) => `x-${i}:1`);
+  const listed = (last: string): ServerAddress[] =>
+    ['a:1', ...others, last].map((address) => ({
+      get address() {
+        ++read;
+        return address;
+      },
+    }));
+  for (let i = 0; i < 1000; ++i) resolver.push(listed(`y-${i}:1`));
+  resolver.push(listed('z:1'));
+  await until(() => channel.addresses.at(-1)!.address === 'z:1');
+  expect(read).toBeLessThan(1000 * 202 * 0.5);
+  expect(await client.fetch({})).toMatchObject({ text: 'a:1' });
+  // A list that waits is used before the resolver is asked, because its answer is newer.
+  resolver.push(listed('y:1'));
+  resolver.push(listed('z:1'));
+  resolver.push();
+  await until(() => channel.addresses.length === 1);
+  expect(channel.addresses).toMatchObject([{ address: 'a:1', stale: false }]);
 });
 
 test('the policy changes with each list of the resolver: no call fails, and no connection is lost', async () => {

@@ -53,6 +53,11 @@ describe('the message', () => {
     expect(decodeLoadReport(new Uint8Array(0))).toEqual({ qps: 0, eps: 0, utilization: 0 });
   });
 
+  test('values that are not numbers count as 0', () => {
+    const report = { rpsFractional: 100, eps: Number.NaN, cpuUtilization: 0.5 };
+    expect(decodeLoadReport(OrcaLoadReport.encode(report))).toEqual({ qps: 100, eps: 0, utilization: 0.5 });
+  });
+
   test.each([[{ eps: -1 }], [{ cpuUtilization: Number.NaN }], [{ namedMetrics: { a: Infinity } }]])(
     '%j is refused',
     (report) => expect(() => encodeLoadReport(report)).toThrow(/is not a number of at least 0/),

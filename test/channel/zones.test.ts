@@ -182,6 +182,7 @@ describe('weights by load reports', () => {
     ['by the reports', [100, 300], [1000, 3000]],
     ['the mean where there is none', [100, 300, 0], [667, 2000, 1333]],
     ['with one report the weights of the list', [100, 0], [2000, 2000]],
+    ['the mean of weights whose sum is no number', [1e308, 1e308, 0], [1333, 1333, 1333]],
   ])('turns %s', (_, reported, picked) => {
     let nowMs = 0;
     const all = reported.map((weight, i) => {

@@ -129,6 +129,19 @@ test('an invalid entry does not affect the other entries', async () => {
   expect(lines).toEqual(['etcd: s: the value of the key "s/127.0.0.1:2" names no server']);
 });
 
+test('a list of more than 4 MiB, the default limit of grpc-js, is read', async () => {
+  const metadata = { motd: 'x'.repeat(2 ** 20) };
+  const addresses = Array.from({ length: 5 }, (_, i) => `127.0.0.1:${i + 1}`);
+  script.list = (reply) =>
+    reply(null, {
+      header: { revision: 10n },
+      kvs: addresses.map((Addr) => kv(Addr, JSON.stringify({ Addr, Metadata: metadata }))),
+    });
+  const { channel } = channelTo(resolver());
+  void channel.ready().catch(() => undefined);
+  await until(() => known(channel) === sorted(...addresses));
+});
+
 test('a server that is not etcd is an error within the time limit', async () => {
   const other = createServer((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nhello')).listen(0, '127.0.0.1');
   afterwards(() => other.close());

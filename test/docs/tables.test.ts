@@ -155,6 +155,7 @@ test('fixed limits', () => {
     ['time before their expiry at which credentials are renewed', shown('Ms', limits.credentialsMarginMs)],
     ['addresses of a channel', shown('', connectionLimits.addressesMax)],
     ['addresses in the list of a resolver, with `subset`', shown('', connectionLimits.listedMax)],
+    ['file of a service configuration', shown('Bytes', connectionLimits.configBytesMax)],
     ['time for the answer to a ping', shown('Ms', connectionLimits.verifyTimeoutMs)],
     ['longest ejection of an address for bad answers', shown('Ms', connectionLimits.ejectionMaxMs)],
     ['log lines a second of a server for each peer address', shown('', limits.logLinesPerSecond)],

@@ -42,7 +42,8 @@ export class ByReports<C extends Reporting> implements Policy<C> {
     this.#nextMs = nowMs + this.#updateMs;
     const weights = this.#ready.map((each) => each.reportedWeight(nowMs));
     const known = weights.filter((weight) => weight > 0);
-    const mean = known.reduce((sum, weight) => sum + weight, 0) / known.length;
+    // The sum of weights may be more than the largest number, but their mean is not.
+    const mean = known.reduce((sum, weight) => sum + weight / known.length, 0);
     if (known.length < 2) this.#turns.update(this.#ready);
     else
       this.#turns.updateBy(

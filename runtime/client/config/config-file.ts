@@ -3,9 +3,18 @@
  * checked once a second. The system's file watches miss files that are replaced by renaming, such as mounted
  * ConfigMaps of Kubernetes. The configuration of a channel owns this object.
  */
-import { readFileSync, unwatchFile, watchFile } from 'node:fs';
+import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
 import { inRoot } from '../../core/scopes.ts';
-import { configLookMs } from '../connections/limits.ts';
+import { configBytesMax, configLookMs } from '../connections/limits.ts';
+
+/** Throws for a file that is too large, and for a pipe, which would block this thread. */
+function textIn(path: string): string {
+  const about = statSync(path);
+  if (!about.isFile()) throw new Error(`${path} is not a file`);
+  if (about.size > configBytesMax)
+    throw new RangeError(`${path} has ${about.size} bytes; a configuration has at most ${configBytesMax}`);
+  return readFileSync(path, 'utf8');
+}
 
 export class ConfigFile {
   readonly #path: string;
@@ -20,14 +29,16 @@ export class ConfigFile {
     this.#path = path;
     this.#onText = onText;
     this.#onFault = onFault;
-    onText(readFileSync(path, 'utf8'));
-    inRoot(() => watchFile(path, { persistent: false, interval: configLookMs }, this.reread));
+    onText(textIn(path));
+    const watcher = inRoot(() => watchFile(path, { persistent: false, interval: configLookMs }, this.reread));
+    // Node has one watcher for each path, and each channel with this path adds a listener to it.
+    watcher.setMaxListeners(0);
   }
 
   readonly reread = (): void => {
     let text: string;
     try {
-      text = readFileSync(this.#path, 'utf8');
+      text = textIn(this.#path);
     } catch (fault) {
       this.#onFault(fault);
       return;

@@ -68,6 +68,11 @@ export const doorsMax = 8;
  * millisecond.
  */
 export const listedMax = 10_000;
+/**
+ * Pause in ms after a list that a resolver has pushed, for each address in it. Lists that come within the
+ * pause are combined. A list of 10,000 addresses is used at most twice a second.
+ */
+export const listPauseMs = 0.05;
 /** Number of addresses in a subset, 0 for all; at most as many as a channel may have. */
 export const subsetSize = { default: 0, min: 0, max: 256 } as const;
 /** Longest id of a client. */
@@ -131,3 +136,8 @@ export const loadUpdateMs = { default: 1_000, min: 100, max: 86_400_000 } as con
 export const loadErrorPenalty = { default: 1, min: 0, max: 1_000 } as const;
 /** Interval at which the file of a service configuration is checked. Each check is one system call. */
 export const configLookMs = 1_000;
+/**
+ * Limit of the size of that file, which is the limit of a ConfigMap of Kubernetes. JS cannot run while the
+ * file is read and parsed.
+ */
+export const configBytesMax = 1024 * 1024;

@@ -13,6 +13,7 @@ import { guardedInRoot } from '../../core/foreign.ts';
 import { inRoot } from '../../core/scopes.ts';
 import { Backoff } from './backoff.ts';
 import { addressesMax, listedMax } from './limits.ts';
+import { Paced } from './paced.ts';
 import type { Resolver } from './resolver.ts';
 import { checkedServers, type Server, type ServerAddress } from './servers.ts';
 
@@ -33,6 +34,8 @@ export interface ResolutionOwner {
   onResolutionChange(): void;
 }
 
+type List = readonly (string | ServerAddress)[];
+
 export class Resolution {
   state: 'idle' | 'connecting' | 'failing' = 'idle';
   /** The reason why the last attempt failed. */
@@ -45,6 +48,7 @@ export class Resolution {
   readonly #settings: ResolutionSettings;
   readonly #owner: ResolutionOwner;
   readonly #backoff: Backoff;
+  readonly #paced: Paced<List>;
   readonly #unwatch: (() => void) | undefined;
   #abandon: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -64,6 +68,8 @@ export class Resolution {
     this.#settings = settings;
     this.#owner = owner;
     this.#backoff = new Backoff(settings.backoffMs, settings.backoffMaxMs);
+    const take = (given: List): number => inRoot(() => this.#take(given));
+    this.#paced = new Paced(take, (cause) => this.#failed(cause));
     let created = false;
     const onChange: Parameters<NonNullable<Resolver['watch']>>[0] = (servers) => {
       // If the resolver calls back within `watch`, the constructor of the owner has not finished yet.
@@ -93,13 +99,14 @@ export class Resolution {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
+    this.#paced.close();
     this.#abandon?.abort(new Error('the channel was closed'));
     guardedInRoot('what `watch` of the resolver returned', () => this.#unwatch?.());
   }
 
-  #changed(pushed?: readonly (string | ServerAddress)[]): void {
+  #changed(pushed?: List): void {
     if (this.#closed) return;
-    if (pushed !== undefined) inRoot(() => this.#take(pushed));
+    if (pushed !== undefined) this.#paced.changed(() => pushed);
     else if (this.#abandon !== undefined) this.#again = true;
     else this.askNow();
   }
@@ -123,6 +130,8 @@ export class Resolution {
 
   async #ask(): Promise<void> {
     this.#again = false;
+    // A pushed list that still waits is older than the answer.
+    this.#paced.flush();
     const pushed = this.#pushed;
     this.#set('connecting');
     try {
@@ -136,22 +145,25 @@ export class Resolution {
     if (this.#again) this.askNow();
   }
 
-  /** Uses a list that the resolver has pushed. */
-  #take(given: readonly (string | ServerAddress)[]): void {
+  /** Uses a list that the resolver has pushed. Returns the number of its servers, 0 if it cannot be used. */
+  #take(given: List): number {
     let servers: readonly Server[];
     try {
       servers = this.#checked(given);
     } catch (cause) {
       this.#failed(cause);
-      return;
+      return 0;
     }
     ++this.#pushed;
     this.#succeeded(servers);
+    return servers.length;
   }
 
-  #checked(given: readonly (string | ServerAddress)[]): readonly Server[] {
-    const max = this.#settings.subset.size === 0 ? addressesMax : listedMax;
-    const servers = checkedServers('the resolver', [...given], max);
+  #checked(given: List): readonly Server[] {
+    const servers =
+      this.#settings.subset.size === 0
+        ? checkedServers('the resolver', [...given], addressesMax, '; give the channel the option subset')
+        : checkedServers('the resolver', [...given], listedMax);
     if (servers.length === 0) throw new Error('the resolver gave no address');
     return servers;
   }
@@ -185,7 +197,7 @@ export class Resolution {
    * Resolves with the resolver's answer. Rejects after `connectTimeoutMs` even if the resolver ignores its
    * signal.
    */
-  async #answer(): Promise<readonly (string | ServerAddress)[]> {
+  async #answer(): Promise<List> {
     const { connectTimeoutMs } = this.#settings;
     const abandon = new AbortController();
     this.#abandon = abandon;

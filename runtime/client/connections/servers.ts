@@ -73,15 +73,17 @@ function checkedServer(where: string, given: string | ServerAddress): Server {
 
 /**
  * Parses the addresses; of equal addresses, the first is used. Throws a TypeError for an invalid address,
- * door, zone or attribute, and a RangeError for an invalid weight, or too many addresses or doors.
+ * door, zone or attribute, and a RangeError for an invalid weight, or too many addresses or doors. `advice`
+ * is the end of the error for too many addresses.
  */
 export function checkedServers(
   where: string,
   given: readonly (string | ServerAddress)[],
   max: number = limits.addressesMax,
+  advice = '',
 ): Server[] {
   if (given.length > max)
-    throw new RangeError(`${where}: ${given.length} addresses, at most ${max} are allowed`);
+    throw new RangeError(`${where}: ${given.length} addresses, at most ${max} are allowed${advice}`);
   const servers = new Map<string, Server>();
   for (const each of given) {
     const server = checkedServer(where, each);

@@ -5,6 +5,7 @@
  */
 import type { SrvRecord } from 'node:dns';
 import { formatAddress } from '../../control/socket/address.ts';
+import { weight as weights } from '../connections/limits.ts';
 import type { Resolver } from '../connections/resolver.ts';
 import type { ServerAddress } from '../connections/servers.ts';
 import { systemLookup } from './dns.ts';
@@ -40,7 +41,9 @@ async function serversOf(
     ttlMs = Math.min(ttlMs, each.value.ttlMs);
     for (const host of addresses) {
       const share = plain ? 1 : Math.max(weight, smallWeight) / addresses.length;
-      servers.push({ address: formatAddress({ kind: 'tcp', host, port }), weight: share });
+      // The share of one of many addresses may be less than the smallest weight of a channel.
+      const ofAddress = Math.max(share, weights.min);
+      servers.push({ address: formatAddress({ kind: 'tcp', host, port }), weight: ofAddress });
     }
   });
   if (servers.length === 0) throw failure;

@@ -10,7 +10,7 @@ import { createGrpcClient } from '../../adapters/grpc/client.ts';
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';
 import type { CallOptions, Client } from '../../core/types.ts';
-import { registryTimeoutMs } from '../limits.ts';
+import { etcdBytesMax, registryTimeoutMs } from '../limits.ts';
 import { AuthDefinition, KVDefinition, LeaseDefinition, WatchDefinition } from './gen/rpc.rdma.ts';
 import type { ResolvedEtcdOptions } from './options.ts';
 
@@ -51,6 +51,7 @@ function memberOf(what: string, endpoint: string, { ca, cert, key }: ResolvedEtc
     // tried again.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 1000,
+    'grpc.max_receive_message_length': etcdBytesMax,
     // TLS sends the name of the server. The name must not be an IP address, for which Node.js 26 would throw.
     // The certificate is nevertheless compared with the IP address.
     ...(byNumber && { 'grpc.ssl_target_name_override': 'etcd' }),

@@ -128,11 +128,15 @@ const follow =
       const entries = new Entries(service, report);
       const { header, kvs } = await member.kv.range(range, options);
       for (const { key, value } of kvs) entries.put(key, value);
-      onServers(entries.list);
+      const changed = (): void => {
+        const { list } = entries;
+        onServers(() => list);
+      };
+      changed();
       return watchFrom(member, options, range, (header?.revision ?? 0n) + 1n, (response) => {
         take(entries, response);
         // A revision may come in several responses, and is applied when all of them have arrived.
-        if (response.events.length > 0 && !response.fragment) onServers(entries.list);
+        if (response.events.length > 0 && !response.fragment) changed();
       });
     });
 

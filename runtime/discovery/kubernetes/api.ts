@@ -6,7 +6,7 @@
 import { type IncomingMessage, request as insecure } from 'node:http';
 import { request as secure } from 'node:https';
 import { StringDecoder } from 'node:string_decoder';
-import { apiBytesMax, registryTimeoutMs } from '../limits.ts';
+import { apiBytesMax, eventBytesMax, registryTimeoutMs } from '../limits.ts';
 import type { Access } from './credentials.ts';
 
 /**
@@ -138,14 +138,23 @@ export async function watch(
   return {
     async *[Symbol.asyncIterator]() {
       const decoder = new StringDecoder();
-      let rest = '';
+      // The parts of a line are joined only when its end has come; joining each chunk to the beginning of a
+      // long line would copy that line each time.
+      let parts: string[] = [];
+      let length = 0;
       for await (const chunk of chunksOf(answer, silenceMs)) {
-        const lines = (rest + decoder.write(chunk)).split('\n');
-        rest = lines.pop() ?? '';
-        if (rest.length > apiBytesMax) throw new Error(`the API server sent a line of ${rest.length} bytes`);
-        for (const line of lines) if (line.trim() !== '') yield line;
+        const [first = '', ...others] = decoder.write(chunk).split('\n');
+        parts.push(first);
+        length += first.length;
+        if (length > eventBytesMax)
+          throw new Error(`the API server sent an event of more than ${eventBytesMax} bytes`);
+        const rest = others.pop();
+        if (rest === undefined) continue;
+        for (const line of [parts.join(''), ...others]) if (line.trim() !== '') yield line;
+        parts = [rest];
+        length = rest.length;
       }
-      if (rest.trim() !== '') throw new Error('the API server ended the watch within a line');
+      if (parts.join('').trim() !== '') throw new Error('the API server ended the watch within a line');
     },
     destroy: () => answer.destroy(),
   };

@@ -14,7 +14,7 @@ import { type Follow, watchedResolver } from '../watched.ts';
 import { ApiError, get, type Lines, parsed, watch } from './api.ts';
 import { type Access, type ApiServerOptions, accessOf } from './credentials.ts';
 import { mounted } from './pod.ts';
-import { portsOf, type Slice, serversIn, sliceOf, versionOf } from './slices.ts';
+import { fieldsOf, portsOf, type Slice, serversIn, sliceOf, versionOf } from './slices.ts';
 
 export interface EndpointSlicesOptions extends ApiServerOptions {
   /** The name of the Service. */
@@ -93,11 +93,11 @@ class Slices {
   follow: Follow = async (onServers, signal) => {
     if (this.#version === undefined) {
       this.#version = await this.#list(signal);
-      onServers(this.#servers());
+      onServers(this.#servers);
       await this.#watch(() => undefined, onServers, signal);
     }
     // The slices are known to be current once the watch has begun.
-    const begun = (): void => onServers(this.#servers());
+    const begun = (): void => onServers(this.#servers);
     for (;;) await this.#watch(begun, onServers, signal);
   };
 
@@ -111,10 +111,10 @@ class Slices {
       const list = await get(this.#access, `${this.#path}?${query}`, signal);
       if (!Array.isArray(list.items)) throw new Error('the API server sent no list of EndpointSlices');
       for (const item of list.items) {
-        const slice = sliceOf(item as Record<string, unknown>);
+        const slice = sliceOf(fieldsOf(item));
         slices.set(slice.name, slice);
       }
-      const { continue: more } = list.metadata as { continue?: unknown };
+      const { continue: more } = fieldsOf(list.metadata);
       if (typeof more === 'string' && more !== '') next = more;
       else {
         this.#slices = slices;
@@ -140,7 +140,7 @@ class Slices {
     try {
       lines = await watch(this.#access, `${this.#path}?${query}`, this.#options.silenceMs, signal);
       begun();
-      for await (const line of lines) if (this.#take(line)) onServers(this.#servers());
+      for await (const line of lines) if (this.#take(line)) onServers(this.#servers);
     } catch (error) {
       if (error instanceof ApiError ? error.status === 410 : error instanceof BadEvent)
         this.#version = undefined;
@@ -158,7 +158,7 @@ class Slices {
   #take(line: string): boolean {
     try {
       const { type, object } = parsed(line);
-      const given = object as Readonly<Record<string, unknown>>;
+      const given = fieldsOf(object);
       if (type === 'ERROR') throw new ApiError(Number(given.code), String(given.message));
       this.#version = versionOf(given);
       if (type === 'BOOKMARK') return false;
@@ -172,10 +172,14 @@ class Slices {
     }
   }
 
-  #servers(): ReturnType<typeof serversIn> {
+  readonly #servers = (): ReturnType<typeof serversIn> => {
     const slices = [...this.#slices.values()];
-    const servers = serversIn(slices, this.#options.port);
     const { port, service } = this.#options;
+    const servers = serversIn(slices, port, listedMax);
+    if (servers.length > listedMax)
+      throw new RangeError(
+        `the service ${service} has more than ${listedMax} endpoints, the limit of a list`,
+      );
     const some = slices.some(({ endpoints }) => endpoints.some(({ serving }) => serving));
     if (servers.length === 0 && some) {
       const wanted = port === undefined ? 'several ports; give the option port' : `no port ${port}`;
@@ -185,7 +189,7 @@ class Slices {
     if (doors === undefined) return servers;
     const listed = servers.map((server) => ({ ...server, doors: doors(server) }));
     return checkedServers('endpointSlices', listed, listedMax);
-  }
+  };
 }
 
 /** After this event the known slices are no longer valid. */

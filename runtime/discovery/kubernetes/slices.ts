@@ -24,7 +24,8 @@ export interface Slice {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const fieldsOf = (value: unknown): Fields =>
+/** Returns the fields of an object, and none of any other value. */
+export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.map(fieldsOf) : []);
 const textOf = (value: unknown): string | undefined =>
@@ -108,19 +109,28 @@ function ofOneFamily(slices: readonly Slice[]): readonly Slice[] {
 /**
  * Returns the ready servers of all slices. When no server is ready, returns those that still serve while they
  * terminate, as Kubernetes' own proxy does. An endpoint in several slices counts once. The pod counts as
- * ready if one of the slices says so.
+ * ready if one of the slices says so. Stops when there are more than `max` servers.
  */
-export function serversIn(slices: readonly Slice[], port: string | number | undefined): readonly Server[] {
-  const all = ofOneFamily(slices).flatMap((slice) => {
-    const number = portIn(slice, port);
-    return number === undefined ? [] : slice.endpoints.map((each) => ({ ...each, port: number }));
-  });
-  const ready = all.filter((each) => each.ready);
+export function serversIn(
+  slices: readonly Slice[],
+  port: string | number | undefined,
+  max: number,
+): readonly Server[] {
+  const family = ofOneFamily(slices);
   const servers = new Map<string, Server>();
-  for (const each of ready.length > 0 ? ready : all.filter(({ serving }) => serving)) {
-    const address = formatAddress({ kind: 'tcp', host: each.address, port: each.port });
-    const server = usable({ address, zone: each.zone, attributes: each.attributes });
-    if (server !== undefined && !servers.has(server.address)) servers.set(server.address, server);
+  for (const condition of ['ready', 'serving'] as const) {
+    for (const slice of family) {
+      const number = portIn(slice, port);
+      if (number === undefined) continue;
+      for (const { [condition]: counts, address: host, zone, attributes } of slice.endpoints) {
+        if (!counts) continue;
+        const address = formatAddress({ kind: 'tcp', host, port: number });
+        const server = usable({ address, zone, attributes });
+        if (server !== undefined && !servers.has(server.address)) servers.set(server.address, server);
+        if (servers.size > max) return [...servers.values()];
+      }
+    }
+    if (servers.size > 0) break;
   }
   return [...servers.values()];
 }

@@ -4,9 +4,7 @@
  * schemas. The validators of these packages check values and required fields. The types of these packages
  * also reject unknown fields.
  */
-import { join } from 'node:path';
-import ts from 'typescript';
-import { root } from '../../house/tree.ts';
+import { compiled } from '../compiled.ts';
 import type { Manifest } from './manifests.ts';
 
 /**
@@ -35,39 +33,10 @@ export async function invalid(object: Manifest): Promise<string> {
 
 /** Checks each object as a literal of its type, and returns the compiler's errors ('' for none). */
 export function mistyped(objects: readonly Manifest[]): string[] {
-  const files = new Map(
-    objects.map((object, i) => {
+  return compiled(
+    objects.map((object) => {
       const type = `import('${moduleOf(object)}').I${object.kind}`;
-      return [
-        join(root, 'test', `manifest-${i}.ts`),
-        `export const object: ${type} = ${JSON.stringify(object)};`,
-      ];
+      return `export const object: ${type} = ${JSON.stringify(object)};`;
     }),
-  );
-  const options: ts.CompilerOptions = {
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    target: ts.ScriptTarget.ES2023,
-    strict: true,
-    skipLibCheck: true,
-    noEmit: true,
-    types: [],
-  };
-  const host = ts.createCompilerHost(options);
-  const { fileExists, readFile, getSourceFile } = host;
-  host.fileExists = (name) => files.has(name) || fileExists(name);
-  host.readFile = (name) => files.get(name) ?? readFile(name);
-  host.getSourceFile = (name, language, ...rest) => {
-    const text = files.get(name);
-    return text === undefined
-      ? getSourceFile(name, language, ...rest)
-      : ts.createSourceFile(name, text, language);
-  };
-  const program = ts.createProgram([...files.keys()], options, host);
-  return [...files.keys()].map((name) =>
-    ts
-      .getPreEmitDiagnostics(program, program.getSourceFile(name))
-      .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
-      .join('\n'),
   );
 }
