@@ -6,7 +6,7 @@
  */
 import { inRoot } from './scopes.ts';
 
-/** A call with such a signal. */
+/** A call whose signal is of `AbortSignal.timeout()`. */
 export interface LateListener {
   /** Starts to listen, unless the call has ended. This function must not throw. */
   listenNow(): void;
