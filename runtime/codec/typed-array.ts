@@ -24,14 +24,14 @@ export const arrays = {
 } as const;
 export type ArrayName = keyof typeof arrays;
 
-/** One of those classes, or any other class of typed arrays. */
+/** One of the classes of `arrays`, or any other class of typed arrays. */
 export interface ArrayClass<A extends ArrayBufferView = ArrayBufferView> {
   readonly name: string;
   readonly BYTES_PER_ELEMENT: number;
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): A;
 }
 
-/** The defaults of such fields. */
+/** The defaults of fields that are typed arrays. */
 export const noArrays: { readonly [K in ArrayName]: InstanceType<(typeof arrays)[K]> } = {
   Int8: new Int8Array(0),
   Int16: new Int16Array(0),

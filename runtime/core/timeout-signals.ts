@@ -24,8 +24,8 @@ const soon = setTimeout;
 let waiting: LateListener[] = [];
 
 /**
- * The property by which Node marks such signals. It is undefined when Node has no such property, and null
- * until it has been looked up.
+ * The property by which Node marks signals of `AbortSignal.timeout()`. It is undefined when Node has no such
+ * property, and null until it has been looked up.
  */
 let mark: symbol | undefined | null = null;
 

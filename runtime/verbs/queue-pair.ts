@@ -64,7 +64,8 @@ export interface QueuePair extends Disposable {
   post(batch: SendBatch): void;
   /**
    * Posts all receives of the batch, in order. When a receive is wrong or the receive queue has no room for
-   * all receives, it throws and posts nothing. The batch can be used again at once. See ibv_post_recv(3).
+   * all receives, it throws and posts nothing. The batch can be used again at once. The memory that a receive
+   * names belongs to the queue pair until the receive has completed. See ibv_post_recv(3).
    */
   postRecv(batch: RecvBatch): void;
   /** Number of further requests that the send queue has room for. */
