@@ -1,8 +1,8 @@
 /**
- * Compares this build with an older one. The same benchmark runs with the package of each, in alternating
- * rounds, so that a temporary slowdown of the machine affects both. Each printed ratio is the median of the
- * ratios of the rounds. main.ts uses it for `--against REF`; scripts/bench-against.mjs builds the older
- * package.
+ * Compares this build with an older one. The same benchmark runs with the packages of both builds, in
+ * alternating rounds, so that a temporary slowdown of the machine affects both. Each printed ratio is the
+ * median of the ratios of the rounds. main.ts uses it for `--against REF`; scripts/bench-against.mjs builds
+ * the older package.
  */
 import { join } from 'node:path';
 import type { Node } from './nodes.ts';

@@ -32,7 +32,10 @@ async function serve(options: EndOptions): Promise<BenchServer> {
   };
 }
 
-/** `message` creates the message that is sent from the payload that the worker keeps. */
+/**
+ * Connects a client of the benchmark. `message` creates the message that is sent from the payload that the
+ * worker keeps.
+ */
 async function connect(options: EndOptions, message: (kept: Msg) => Msg): Promise<BenchClient> {
   // On one host, a channel chooses shared memory by itself, so only the rows over TCP have to request their
   // fabric.

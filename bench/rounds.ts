@@ -122,7 +122,10 @@ export class Rounds {
     process.exitCode = this.#failures > 0 ? 1 : 0;
   }
 
-  /** `first` is true when the scenario is the first of its pair of processes. */
+  /**
+   * Returns how long the scenario is warmed up and measured. `first` is true when the scenario is the first
+   * of its pair of processes.
+   */
   #window({ kind, plain }: Scenario, first: boolean): Window {
     if (kind === 'rest') return this.#quick ? quickRestWindow : restWindow;
     if (plain) return this.#quick ? quickPlainWindow : plainWindow;

@@ -44,7 +44,9 @@ function packageRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'CMakeLists.txt'))) {
     if (folder === dirname(folder))
-      throw new Error('the sources of the addon were not found beside this command');
+      throw new Error(
+        'the sources of the addon were not found beside this command: install the package rdma-rpc-cli again',
+      );
     folder = dirname(folder);
   }
   return folder;

@@ -36,7 +36,7 @@ export function addGenCommand(program: Command): void {
     .option('-o, --out <dir>', 'folder for the output')
     .option(
       '-I, --include <dir>',
-      'folder that imports in .proto files are relative to, and whose folders the output repeats; may be repeated',
+      'folder to which imports in .proto files are relative; the output has the same subfolders; may be repeated',
       collect,
       [],
     )

@@ -5,7 +5,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
-/** `out` is the output directory. Returns an empty text when no note is needed. */
+/**
+ * Returns a note when Node would refuse the generated files as they are. `out` is the output directory.
+ * Returns an empty text when no note is needed.
+ */
 export function moduleNote(out: string, target: 'ts' | 'js'): string {
   const path = packageAbove(resolve(out));
   if (path === undefined || typeOf(path) !== 'commonjs') return '';

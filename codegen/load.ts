@@ -57,7 +57,7 @@ class Loader {
   readonly #asked = new Set<string>();
   /** Files that could not be read, or that contain syntax errors. */
   readonly #lost = new Set<string>();
-  /** `parsed` is absent for a file that came as a descriptor. */
+  /** The loaded files, by path. `parsed` is absent for a file that came as a descriptor. */
   readonly #parsed = new Map<string, { file: SchemaFile; parsed: ParsedFile | undefined }>();
   readonly diagnostics: Diagnostic[] = [];
   readonly files: string[] = [];

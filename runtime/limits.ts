@@ -108,8 +108,8 @@ export const handshakeYieldMs = 250;
 export const suspectMs = 60_000;
 export const suspectsMax = 32_768;
 /**
- * Milliseconds between two TLS handshakes that a server begins with such addresses. Each handshake costs the
- * server a signature, up to 1 ms, so these handshakes take at most a tenth of the thread's time.
+ * Milliseconds between two TLS handshakes that a server begins with suspect addresses. Each handshake costs
+ * the server a signature, up to 1 ms, so these handshakes take at most a tenth of the thread's time.
  */
 export const suspectTlsApartMs = 10;
 /**

@@ -137,7 +137,10 @@ class Parts {
  */
 const SHARED_WITH = { codec: 'generated-v1.js', core: 'grpc-server.js', commands: 'cli.js' };
 
-/** `entries` are the names of the files that package.json names. */
+/**
+ * Merges chunks that are always loaded together. `entries` are the names of the files that package.json
+ * names.
+ */
 export async function mergeParts(folder, entries) {
   const parts = new Parts(folder);
   const made = [];

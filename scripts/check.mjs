@@ -94,7 +94,7 @@ const TURNS = [
     [[suite('Nodes', ...script('node-tests', '--except', MAIN_NODE))]],
     [[suite('quick start', ...program('quickstart'))]],
   ],
-  // In a fresh clone, building the package of the commit before takes five minutes of it.
+  // In a fresh clone, five minutes of this suite's time are the build of the previous commit's package.
   [[[suite('upgrade', ...program('upgrade'))]]],
   [
     [

@@ -9,9 +9,9 @@ const BEGIN = /^\[ RUN {6}\] (\S+)/;
 const END = /\[ +(OK|FAILED|SKIPPED) +\] .*\((\d+) ms\)$/;
 
 /**
- * `failures` has the names of the tests that failed, and `notRun` the number of tests by reason. A test that
- * began and did not end has failed; `note` names it. `ended` says whether all planned tests have ended.
- * `timed` has the duration of each test.
+ * Reads the output of a GoogleTest program. `failures` has the names of the tests that failed, and `notRun`
+ * the number of tests by reason. A test that began and did not end has failed; `note` names it. `ended` says
+ * whether all planned tests have ended. `timed` has the duration of each test.
  */
 export function readGtest(output) {
   const report = { passed: 0, failed: 0, failures: [], notRun: new Map(), note: '', ended: false, timed: [] };

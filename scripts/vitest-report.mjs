@@ -12,9 +12,9 @@ export const reporting = (path) => [
 ];
 
 /**
- * `error` is the reason why the command failed, or '' when it did not fail. `failedTests` are those
- * `failures` that are tests. The other failures are files or suites that did not load, and errors outside of
- * any test. `ended` says whether every test has run or was skipped.
+ * Reads the report that a run of vitest has written. `error` is the reason why the command failed, or '' when
+ * it did not fail. `failedTests` are those `failures` that are tests. The other failures are files or suites
+ * that did not load, and errors outside of any test. `ended` says whether every test has run or was skipped.
  */
 export function readVitest(path, error) {
   if (!existsSync(path)) {

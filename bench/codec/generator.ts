@@ -1,8 +1,8 @@
 /**
  * Measures the cost of the generator: a .proto of 1,000 messages, as whole processes, compared with ts-proto
- * and protobuf-es under protoc. It also measures what the output costs the compiler, and compares TypeScript
- * with TypeScript and declarations with declarations. main.ts calls it. It installs the two plugins into
- * build/bench-generator.
+ * and protobuf-es under protoc. It also measures how long the compiler takes for the output. Outputs in
+ * TypeScript are compared with each other, and so are declarations. main.ts calls it. It installs the two
+ * plugins into build/bench-generator.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ interface Candidate {
   readonly args: readonly string[];
   /** Whether the compiler reads a `.d.ts` instead of a `.ts`. */
   readonly declarations: boolean;
-  /** Rounds of the compiler. One row suffices where no goal refers to it. */
+  /** Number of the compiler's rounds. A row that no goal refers to needs only one round. */
   readonly compileRounds: number;
 }
 

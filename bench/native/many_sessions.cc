@@ -152,7 +152,7 @@ struct Load {
 };
 
 void clear_referenced() { std::ofstream("/proc/self/clear_refs") << 1; }
-/// Returns the size of the pages that have been touched since then, in KiB.
+/// Returns the size of the pages that have been touched since clear_referenced(), in KiB.
 long referenced_kib(bool shared) {
   std::ifstream maps("/proc/self/smaps");
   std::string line;

@@ -1,8 +1,9 @@
 // Measures the cost that the flight recorder and its probes, without an attached tracer, add to a call on one
 // of its sides. Rounds with and without them run in turn. The result is the difference as a share of a
 // microsecond, which is the time of a call at a million calls per second. The goal is 1 %. The rows are those
-// of a call in a batch of 16. The program walks through the whole ring, so that its cache misses count. Data
-// of other code that the ring evicts from the caches does not count. Run it by hand:
+// of a call in a batch of 16. The program walks through the whole ring, so the time includes the ring's own
+// cache misses. It does not include the cache misses of other code whose data the ring evicts.
+// Run it by hand:
 //
 //   build/bench/recorder [ROUNDS]     default 31
 #include <algorithm>

@@ -126,8 +126,8 @@ function htmlTable([head, ...rows]: string[][]): string {
 }
 
 /**
- * `about` has the day, the machine and the rounds. `verdicts` has a sentence for each cliff, or the sentence
- * that none was found.
+ * Returns an HTML page with the curves. `about` has the day, the machine and the rounds. `verdicts` has a
+ * sentence for each cliff, or the sentence that none was found.
  */
 export function pageOf(about: string, verdicts: readonly string[], drawn: readonly Drawn[]): string {
   const style =

@@ -7,7 +7,7 @@ import { writeSync } from 'node:fs';
 export interface Start {
   /** CPU time in us, of all threads, from the first instruction until the modules are loaded. */
   readonly importUs: number;
-  /** The same until the process is done. */
+  /** CPU time in us, of all threads, from the first instruction until the process is done. */
   readonly doneUs: number;
 }
 

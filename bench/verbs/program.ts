@@ -13,8 +13,8 @@ export interface Ended {
 }
 
 /**
- * `ended` resolves for each kind of exit, because the program's output decides about success. The output
- * names the signal at its end if a signal has ended the program.
+ * Starts a program, and collects its output. `ended` resolves for each kind of exit, because the program's
+ * output decides about success. The output names the signal at its end if a signal has ended the program.
  */
 export function start(
   command: readonly string[],

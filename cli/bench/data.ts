@@ -34,13 +34,15 @@ export async function dataText({ data, dataFile }: DataFlags): Promise<string> {
 /** Messages whose JSON may be an array. */
 const arrays = new Set(['google.protobuf.ListValue', 'google.protobuf.Value', 'google.protobuf.FieldMask']);
 
+const noRequest = 'the data contains no request: give -d or --data-file a JSON object, or an array of them';
+
 /** An array means several messages. Several values one after another have the same effect. */
 function messages(text: string, { input }: RequestForm): JsonValue[] {
   let json: JsonValue;
   try {
     json = JSON.parse(text) as JsonValue;
   } catch (error) {
-    throw new Error(`the data is not JSON: ${(error as Error).message}`);
+    throw new Error(`the data of -d or --data-file is not JSON: ${(error as Error).message}`);
   }
   return Array.isArray(json) && !arrays.has(input.typeName) ? json : [json];
 }
@@ -55,7 +57,7 @@ export async function requestsOf(text: string, form: RequestForm, stream: boolea
   const makes = texts.map((each) => templateOf(each));
   if (makes.every((make) => make === undefined)) {
     const all = texts.flatMap((each) => messages(each, form)).map((json) => requestOf(json, form));
-    if (all.length === 0 && !stream) throw new Error('the data contains no request');
+    if (all.length === 0 && !stream) throw new Error(noRequest);
     const single = all.map((each) => [each]);
     return stream ? () => all : ({ call }) => single[call % single.length]!;
   }
@@ -65,7 +67,7 @@ export async function requestsOf(text: string, form: RequestForm, stream: boolea
     ? (numbers) => texts.flatMap((_, i) => make(i, numbers))
     : (numbers) => {
         const all = make(numbers.call % texts.length, numbers);
-        if (all.length === 0) throw new Error('the data contains no request');
+        if (all.length === 0) throw new Error(noRequest);
         return [all[Math.floor(numbers.call / texts.length) % all.length]!];
       };
   requests({ call: 0, worker: 0 });

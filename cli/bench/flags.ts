@@ -105,7 +105,7 @@ export function withBenchFlags(command: Command): Command {
     )
     .option(
       '-d, --data <json>',
-      'request as JSON; of an array, each call sends the next request, or the whole array as a stream; @ reads stdin',
+      'request as JSON, or an array of requests: each call sends the next one, and a call with a stream of requests sends all; @ reads stdin',
       '{}',
     )
     .option('-D, --data-file <file>', 'read the request of -d from a file; - is stdin')
@@ -118,7 +118,10 @@ export function withBenchFlags(command: Command): Command {
     .option('--html <file>', 'write the report as an HTML page')
     .option('--hdr-log <file>', 'write latencies as a log of HdrHistogram')
     .option('--allow-unknown-fields', 'ignore members of the request that are not fields')
-    .option('--no-progress', 'no progress line on stderr (shown on terminals only)');
+    .option(
+      '--no-progress',
+      'do not show progress on stderr (without this flag it is shown if stderr is a terminal)',
+    );
 }
 
 /** Checks flags that are meaningful only together with other flags. Returns a sentence about the mistake. */

@@ -12,8 +12,8 @@ export interface Page {
 }
 
 /**
- * `colour` returns the colour of that name in the page's style. Returns a function that fits the plots to a
- * new width of the page.
+ * Draws the charts of a result on the page. `colour` returns the colour of that name in the page's style.
+ * Returns a function that fits the plots to a new width of the page.
  */
 export function drawCharts(
   result: Result,

@@ -221,8 +221,9 @@ export function scheduleOf({ kind, start, step, end }: Rates): NonNullable<Load[
 }
 
 /**
- * `messages` is the number of sent messages, and `answers` the number of answered calls. Returns null when
- * the counts are unknown.
+ * Returns how the messages of a load were transferred, from counters before and after it. `messages` is the
+ * number of sent messages, and `answers` the number of answered calls. Returns null when the counts are
+ * unknown.
  */
 export function travelledIn(
   before: Stats | undefined,

@@ -48,9 +48,12 @@ export class Schedule {
   constructor(rates: Rates) {
     this.rates = rates;
     const { kind, start, step, end, stepDurationMs, maxDurationMs } = rates;
-    if (start < 1 || (end ?? start) < 1) throw new Error('a rate must be at least 1 call per second');
+    if (start < 1 || (end ?? start) < 1)
+      throw new Error('a rate must be at least 1 call per second: raise --rps, --load-start or --load-end');
     if (end !== undefined && (end - start) * step < 0)
-      throw new Error(`a load that begins at ${start} never reaches ${end} in steps of ${step}`);
+      throw new Error(
+        `a load that begins at ${start} never reaches ${end} in steps of ${step}: change the sign of --load-step, or --load-end`,
+      );
     if (step < 0 && end === undefined && kind !== 'const')
       throw new Error('a decreasing load needs an end: --load-end');
     let lengthMs = Number.POSITIVE_INFINITY;

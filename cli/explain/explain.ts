@@ -35,10 +35,17 @@ export function addExplainCommand(program: Command): void {
       )
       .argument(
         '[address]',
-        'address of a server with reflection that declares the method; optional, and omitted with --proto and --protoset',
+        'address of a server that describes the method by reflection; leave it out with --proto or --protoset; without any of them, each message is assumed to be one bytes field',
       )
-      .argument('[method]', 'such as greeter.v1.Greeter/SayHello; default: the first with a bytes field')
-      .option('--size <bytes>', 'size of the request; default: show which sizes are transferred alike', size)
+      .argument(
+        '[method]',
+        'such as greeter.v1.Greeter/SayHello; default: the first method with a bytes field',
+      )
+      .option(
+        '--size <bytes>',
+        'size of the request; default: show for which sizes each way of transfer is used',
+        size,
+      )
       .option('--response-size <bytes>', 'size of the response; default: 0', size)
       .addOption(
         new Option('--fabric <name>', 'fabric between the two sides')

@@ -165,7 +165,7 @@ export class FileChange {
 
   #importLines(): string[] {
     // A rule may have asked for a name in text that another rule has removed.
-    const used = new Set(this.edits.render().match(/[\w$]+/g));
+    const used = new Set(this.edits.render().match(/[\p{ID_Continue}$]+/gu));
     return [...this.#wanted]
       .map(
         ([module, names]) =>
@@ -219,8 +219,8 @@ function lineEnd(text: string, at: number): number {
  */
 function isDeclared(name: Identifier): boolean {
   const parent = name.getParent();
-  if (Node.isImportSpecifier(parent) || Node.isImportClause(parent) || Node.isNamespaceImport(parent))
-    return true;
+  if (Node.isImportSpecifier(parent)) return (parent.getAliasNode() ?? parent.getNameNode()) === name;
+  if (Node.isImportClause(parent) || Node.isNamespaceImport(parent)) return true;
   if (
     Node.isBindingElement(parent) ||
     Node.isParameterDeclaration(parent) ||

@@ -32,7 +32,10 @@ export async function dial(plan: Plan, options: DialOptions): Promise<Tested> {
     }, noticedMs);
     const offer = await control.peek('address', 0).finally(() => clearTimeout(waiting));
     const fabric = fabricNames.find((name) => name === offer.fabric);
-    if (fabric === undefined) throw new PerfError(`${control.peer} offers a fabric that is unknown here`);
+    if (fabric === undefined)
+      throw new PerfError(
+        `${control.peer} offers a fabric that is unknown here: install the same release of rdma-rpc on both sides`,
+      );
     side = await Side.open(fabric, plan, control, true, options);
     await side.connect(fabric);
     options.say?.(`measuring ${planText(plan)} over ${fabric}`);
@@ -92,7 +95,13 @@ function connected({ host, port, timeoutMs, say }: DialOptions): Promise<Socket>
       socket.destroy();
       reject(new PerfError(`cannot connect to ${host}:${port}: ${why}`));
     };
-    const late = setTimeout(() => fail(`no answer within ${timeoutMs / 1000} s (--timeout)`), timeoutMs);
+    const late = setTimeout(
+      () =>
+        fail(
+          `no answer within ${timeoutMs / 1000} s (--timeout): check the address, and firewalls on the way`,
+        ),
+      timeoutMs,
+    );
     socket.once('error', ({ code = '' }: NodeJS.ErrnoException) => {
       clearTimeout(late);
       fail(remedies[code] ?? code);

@@ -62,9 +62,17 @@ const portDefault = 18_515;
 
 export function withPerfFlags(command: Command): Command {
   return command
-    .option('-s, --size <bytes>', 'size of each message', whole(limits.bytes, 'bytes'))
+    .option(
+      '-s, --size <bytes>',
+      'size of each message (default: 65536; 2 in latency tests, 8 in atomic tests)',
+      whole(limits.bytes, 'bytes'),
+    )
     .option('-a, --all', `sizes from 2 to 2^${largestPower} bytes, one after another`)
-    .option('-n, --iters <n>', 'messages on each queue pair', whole(limits.iterations, 'messages'))
+    .option(
+      '-n, --iters <n>',
+      'messages on each queue pair (default: 5000 in write_bw, else 1000)',
+      whole(limits.iterations, 'messages'),
+    )
     .option(
       '-D, --duration <s>',
       'seconds for each size, instead of --iters',
@@ -83,7 +91,7 @@ export function withPerfFlags(command: Command): Command {
     .option('-q, --qp <n>', 'queue pairs, in bandwidth tests', whole(limits.queuePairs, 'queue pairs'), 1)
     .option(
       '-I, --inline-size <bytes>',
-      'longest message that is sent inline',
+      'longest message that is sent inline (default: 236 in send_lat and write_lat, else 0)',
       whole(limits.inlineMax, 'bytes'),
     )
     .option(

@@ -32,6 +32,8 @@ const helloMs = 10_000;
  * them, so that silent connections cannot keep clients out.
  */
 const silentMax = 64;
+const full =
+  'the test has all its peers already: try again later, or give the listening side a larger --peers';
 
 /** Makes all peers begin a size together. If one of them cannot begin, no peer begins. */
 class Together {
@@ -128,7 +130,7 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
         heard.then(
           (hello) => {
             if (found.length === wanted) {
-              control.fail(new PerfError('the test has all its peers already'));
+              control.fail(new PerfError(full));
               return;
             }
             const peer = { control, hello };
@@ -153,8 +155,7 @@ async function gather(options: ListenOptions): Promise<Peer[]> {
     server.close();
     // Closes other connections, so that they cannot delay the test.
     for (const control of controls)
-      if (!found.some((peer) => peer.control === control))
-        control.fail(new PerfError('the test has all its peers already'));
+      if (!found.some((peer) => peer.control === control)) control.fail(new PerfError(full));
   }
   return found;
 }
@@ -191,12 +192,16 @@ async function hear(
   const { plan } = hello;
   const first = firstPeer();
   if (options.test !== undefined && plan.test !== options.test)
-    throw new PerfError(`this side listens for ${options.test}, and ${control.peer} asks for ${plan.test}`);
+    throw new PerfError(
+      `this side listens for ${options.test}, and ${control.peer} asks for ${plan.test}: give both sides the same test`,
+    );
   const wanted: Partial<Plan> = { ...options.given, ...(first === undefined ? {} : first.hello.plan) };
   for (const [name, value] of Object.entries(wanted)) {
     const asked = plan[name as keyof Plan];
     if (name !== 'seed' && String(asked) !== String(value))
-      throw new PerfError(`${control.peer} asks for ${name} ${asked}, where ${value} was expected`);
+      throw new PerfError(
+        `${control.peer} asks for ${name} ${asked}, where ${value} was expected: give both sides the same flags`,
+      );
   }
   return hello;
 }

@@ -1,6 +1,6 @@
 /**
- * `rdma-rpc perf`: measures a fabric or a device without RPC, as perftest does. Exit code 0 means that the
- * test has measured, 1 that it has not or that data was damaged, and 2 that the command line is wrong.
+ * `rdma-rpc perf`: measures a fabric or a device without RPC, as perftest does. The exit code is 0 when the
+ * test was measured, 1 when it was not measured or data was damaged, and 2 for a wrong command line.
  */
 import type { Command } from '#commander';
 import { hostPort } from '../host-port.ts';

@@ -157,8 +157,8 @@ export class Program {
   }
 
   /**
-   * `measured` is called with the number of this side's messages when this side has finished measuring. The
-   * step ends after stop() or an error.
+   * Runs a step in the program, and resolves to its outcome. `measured` is called with the number of this
+   * side's messages when this side has finished measuring. The step ends after stop() or an error.
    */
   async run(step: PerfStep, measured: (messages: number) => void): Promise<PerfOutcome> {
     // If the program fails, the call that waits for its end reports the error.

@@ -35,9 +35,12 @@ export function addDescribeCommand(program: Command): void {
       .argument('[address]', 'host:port or unix:/path; may be left out with --proto or --protoset')
       .argument(
         '[name]',
-        'full name, such as greeter.v1.Greeter or greeter.v1.Greeter/SayHello; left out: all services',
+        'full name, such as greeter.v1.Greeter or greeter.v1.Greeter/SayHello; default: all services',
       )
-      .option('--with-types', 'also print the messages and enums that it uses, if they are in the same file'),
+      .option(
+        '--with-types',
+        'also print the messages and enums that the declaration uses, if they are in the same file',
+      ),
   ).action((address: string | undefined, name: string | undefined, flags: DescribeFlags) =>
     withSchema(given(address, name), flags, async (schema, [symbol]) => {
       const names = symbol === undefined ? await schema.services() : [symbol];

@@ -149,7 +149,7 @@ function headLines(view: View, note: string): string[] {
   ];
 }
 
-/** `note` names what the user waits for, if anything. */
+/** Returns the lines of the screen. `note` names what the user waits for, if anything. */
 export function screenOf(view: View, room: Room, note = ''): string[] {
   // When space is limited, the tables are more important than the last lines of the head.
   const head = headLines(view, note).slice(0, Math.max(headLeast, room.rows - tablesLeast));

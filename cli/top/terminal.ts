@@ -24,8 +24,8 @@ export interface Terminal {
 }
 
 /**
- * `quit` is called for q, ^C, and signals that end the command. `again` is called when the size of the
- * terminal has changed.
+ * Opens the terminal for drawing, and reads its keys. `quit` is called for q, ^C, and signals that end the
+ * command. `again` is called when the size of the terminal has changed.
  */
 export function openTerminal(quit: () => void, again: () => void): Terminal {
   const { stdin, stdout } = process;

@@ -35,7 +35,10 @@ export interface ContextView {
    * when the thread polls or sleeps.
    */
   readonly blockedMs: number;
-  /** The longest such time, in milliseconds, within the last one or two seconds of traffic. */
+  /**
+   * The longest time, in milliseconds, for which the thread was awake without polling within the last one or
+   * two seconds of traffic.
+   */
   readonly lagMaxMs: number;
 }
 

@@ -64,7 +64,9 @@ export function traceIn(bytes: Uint8Array): Trace {
     throw new Error(none);
   const version = head.readUInt32LE(8);
   if (version !== traceVersion)
-    throw new Error(`is of version ${version} of traces; this rdma-rpc reads version ${traceVersion}`);
+    throw new Error(
+      `is of version ${version} of traces; this rdma-rpc reads version ${traceVersion}; use the release of rdma-rpc that has written the file`,
+    );
   const textBytes = head.readUInt32LE(12);
   const rowsAt = traceHeadBytes + textBytes;
   if (textBytes > textBytesMax) throw new Error(`${none}: a description of ${textBytes} bytes is too long`);

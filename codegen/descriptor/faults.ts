@@ -107,7 +107,7 @@ function* messageFaults(message: MessageLike, path: string): Generator<Descripto
   for (const [i, each] of message.oneofDecl.entries()) yield* named(each, `${path},8,${i}`);
 }
 
-/** Yields all such faults, in the order of the descriptor. */
+/** Yields all faults of a file descriptor, in the order of the descriptor. */
 export function* descriptorFaults(file: FileLike): Generator<DescriptorFault> {
   const { package: scope = '' } = file;
   if (scope !== '' && !scope.split('.').every((part) => identifier.test(part)))

@@ -13,7 +13,7 @@ export interface JsonConflict {
   readonly severity: 'error' | 'warning';
 }
 
-/** `lenient` allows equal default names. */
+/** Returns the fields of a message whose JSON names are equal. `lenient` allows equal default names. */
 export function jsonConflicts({ field: fields }: DescriptorProto, lenient: boolean): JsonConflict[] {
   const result: JsonConflict[] = [];
   const byDefault = new Map<string, string>();

@@ -42,7 +42,10 @@ export class Building {
     };
   }
 
-  /** `part` is the number of the wrong part's field in the element's descriptor; 1 is the name. */
+  /**
+   * Reports an error at a part of an element. `part` is the number of the wrong part's field in the element's
+   * descriptor; 1 is the name.
+   */
   report(file: SchemaFile, path: string, part: number, message: string): void {
     file.reporter.report(placeOf(file, path, part), message);
   }

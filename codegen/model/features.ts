@@ -18,7 +18,7 @@ const proto3: Features = { presence: 'implicit', packed: true, delimited: false,
 /** All editions have the same defaults so far. */
 const edition: Features = { presence: 'explicit', packed: true, delimited: false, utf8: true };
 
-/** `syntax` has the form that it has in descriptors. */
+/** Returns the default features of a syntax. `syntax` has the form that it has in descriptors. */
 export function syntaxFeatures(syntax: string | undefined): Features {
   return syntax === 'editions' ? edition : syntax === 'proto3' ? proto3 : proto2;
 }

@@ -45,7 +45,10 @@ const arrayNames: readonly (ArrayName | undefined)[] = [
   'Float64',
 ];
 
-/** `report` is called with the reason when the option is wrong. */
+/**
+ * Returns the typed array that the option of a field selects. `report` is called with the reason when the
+ * option is wrong.
+ */
 export function typedArray(
   options: OptionTree | undefined,
   isBytes: boolean,
@@ -80,7 +83,10 @@ function codecOf(
   return value === undefined ? undefined : (codecs.get(value as 0n) ?? value);
 }
 
-/** `report` is called with the parts that this version of the generator does not support. */
+/**
+ * Returns the options of a method. `report` is called with the parts that this version of the generator does
+ * not support.
+ */
 export function methodOptions(
   schema: Schema,
   options: OptionTree | undefined,

@@ -9,8 +9,9 @@ interface Reserving {
 }
 
 /**
- * `path` is the path of the ranges, and `namesPath` the path of the names. `open` is 1 if the end of a range
- * is the first number behind it (messages), and 0 if it is the last number inside it (enums).
+ * Parses a `reserved` declaration. `path` is the path of the ranges, and `namesPath` the path of the names.
+ * `open` is 1 if the end of a range is the first number behind it (messages), and 0 if it is the last number
+ * inside it (enums).
  */
 export function parseReserved(
   state: ParseState,

@@ -171,7 +171,7 @@ const listed = (words: readonly string[]): string =>
     .map((word) => `"${word}"`)
     .join(', ')} and "${words.at(-1)}"`;
 
-/** `path` is the import path of the file. */
+/** Parses a .proto file, and reports its errors. `path` is the import path of the file. */
 export function parseFile(path: string, text: string, reporter: Reporter): ParsedFile {
   return new FileParser(path, new ParseState(new TokenStream(tokenize(text), reporter))).run();
 }

@@ -84,7 +84,10 @@ export class Fleet {
     }
   }
 
-  /** `host` is the address under which etcd is reached. */
+  /**
+   * Returns the name under which clients find the registry. `host` is the address under which etcd is
+   * reached.
+   */
   #registryAt(host: string): RegistryName {
     return this.#etcd === undefined
       ? `file:${join(this.#folder, 'addresses.json')}`

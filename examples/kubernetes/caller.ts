@@ -15,7 +15,7 @@ export interface Caller {
   readonly greeter: GreeterClient;
 }
 
-/** `name` and `zone` are those of the pod, '' when they are not known. */
+/** Creates a caller with its channel. `name` and `zone` are those of the pod, '' when they are not known. */
 export function callerOf(resolver: Resolver, name: string, zone: string, registry: Registry): Caller {
   collectNativeStats(registry);
   const channel = createChannel(resolver, {

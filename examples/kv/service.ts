@@ -8,7 +8,10 @@ import { Store } from './store.ts';
 
 const keyMax = 256;
 
-/** `transport` returns the runtime's counters; it is called for each Stats call. */
+/**
+ * Creates the handlers of the cache. `transport` returns the runtime's counters; it is called for each Stats
+ * call.
+ */
 export function kvHandlers(budgetBytes: number, transport: () => Record<string, bigint>): KvHandlers {
   const store = new Store(budgetBytes);
   let hits = 0n;

@@ -1,8 +1,8 @@
 /**
  * The ping-pongs of libibverbs (`ibv_rc_pingpong` and its siblings) in TypeScript: `node
- * dist/examples/pingpong/main.js [rc|uc|ud|srq|xsrq|multicast] [flags] [HOST]`. Exit code 0 means that all
- * messages were exchanged, 1 that the device cannot exchange them or that an error occurred, and 2 that the
- * command line is wrong.
+ * dist/examples/pingpong/main.js [rc|uc|ud|srq|xsrq|multicast] [flags] [HOST]`. The exit code is 0 when all
+ * messages were exchanged, 1 when the device cannot exchange them or an error occurred, and 2 for a wrong
+ * command line.
  */
 import { type Options, optionsOf, usage } from './options.ts';
 import { play } from './play.ts';

@@ -25,7 +25,10 @@ export function isInPlace(array: ArrayBufferView, lease: Lease | undefined): boo
   return lease !== undefined && array.buffer === lease.bytes.buffer && array.byteOffset % 64 === 0;
 }
 
-/** `watch` is called with true when the pixels of a request are in place, and otherwise with false. */
+/**
+ * Creates the handlers of the vision service. `watch` is called with true when the pixels of a request are in
+ * place, and otherwise with false.
+ */
 export function visionHandlers(watch: (inPlace: boolean) => void): VisionHandlers {
   return {
     normalize(batch) {

@@ -24,14 +24,14 @@ export const arrays = {
 } as const;
 export type ArrayName = keyof typeof arrays;
 
-/** One of those classes, or any other class of typed arrays. */
+/** One of the classes of `arrays`, or any other class of typed arrays. */
 export interface ArrayClass<A extends ArrayBufferView = ArrayBufferView> {
   readonly name: string;
   readonly BYTES_PER_ELEMENT: number;
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): A;
 }
 
-/** The defaults of such fields. */
+/** The defaults of fields that are typed arrays. */
 export const noArrays: { readonly [K in ArrayName]: InstanceType<(typeof arrays)[K]> } = {
   Int8: new Int8Array(0),
   Int16: new Int16Array(0),
@@ -93,15 +93,15 @@ export function octets(array: ArrayBufferView, of: ArrayClass, field: string): U
   return bytesOf(array);
 }
 
-/** Returns whether such a field without presence must be sent. */
+/** Returns whether a typed-array field without presence must be sent. */
 export function hasArray(array: ArrayBufferView, of: ArrayClass, field: string): boolean {
   if (!(array instanceof of)) mismatch(field, array, withArticle(of.name));
   return byteLengthOf(array) !== 0;
 }
 
 /**
- * Returns the array when decoding, as a view of the memory wherever a `bytes` field would be a view. A value
- * at an unaligned position is copied.
+ * Decodes the array of a field, as a view of the memory wherever a `bytes` field would be a view. A value at
+ * an unaligned position is copied.
  */
 export function readArray<A extends ArrayBufferView>(
   source: Source,
@@ -117,7 +117,7 @@ export function readArray<A extends ArrayBufferView>(
 }
 
 /**
- * Returns such an array over bytes from another source, for JSON and MessagePack. Throws CodecError when the
+ * Returns a typed array over bytes from another source, for JSON and MessagePack. Throws CodecError when the
  * bytes do not fit the class.
  */
 export function arrayFromBytes(name: ArrayName, bytes: Uint8Array, field: string): ArrayBufferView {

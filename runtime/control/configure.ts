@@ -62,7 +62,7 @@ export interface RuntimeOptions {
 
 export const runtimeRules: OptionRules = ownedBy('configure', {
   polling: { kind: 'choice', values: ['adaptive', 'busy', 'event'], default: 'adaptive' },
-  // It has no default here, because shm and devices have different defaults (slotBytesOn).
+  // `slotBytes` has no default here, because shm and devices have different defaults (slotBytesOn).
   slotBytes: { kind: 'integer', range: { ...limits.slotBytes, default: undefined } },
   sendSlots: { kind: 'integer', range: limits.sendSlots },
   arenaBytes: { kind: 'integer', range: limits.arenaBytes },

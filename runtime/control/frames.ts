@@ -65,7 +65,7 @@ export interface PeerLimits {
   readonly messageMaxBytes: number;
   /** Size of the sender's receives: the longest message that the sender accepts in one SEND. */
   readonly slotBytes: number;
-  /** The same size on the fabric shm. Default: `slotBytes`. */
+  /** Size of the sender's receives on the fabric shm. Default: `slotBytes`. */
   readonly shmSlotBytes?: number;
   /** Largest number of open streams. Default: 0. */
   readonly streamsMax?: number;

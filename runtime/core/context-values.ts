@@ -9,7 +9,10 @@ export interface ContextKey<T> {
   readonly defaultValue: T;
 }
 
-/** `description` is shown when debugging. */
+/**
+ * Creates a key for values in `ContextValues`. A key without a value has `defaultValue`. `description` is
+ * shown when debugging.
+ */
 export function createContextKey<T>(defaultValue: T, description = ''): ContextKey<T> {
   return { id: Symbol(description), defaultValue };
 }

@@ -78,10 +78,10 @@ export type RpcResponse = UnaryResponse | StreamResponse;
 export type Next = (request: RpcRequest) => Promise<RpcResponse>;
 
 /**
- * `next` carries out the call: it runs the inner interceptors, then the network on a client or the handler on
- * a server. The interceptor is called once per method, and the function that it returns is called for each
- * call. That function may answer without `next`, may call `next` several times, and may pass `next` a changed
- * copy of the request: `next({ ...request, message })`.
+ * A function around the calls of a client or server. It is called once for each method, and the function that
+ * it returns is called for each call. `next` carries out the call: it runs the inner interceptors, then the
+ * network on a client or the handler on a server. The returned function may answer without `next`, may call
+ * `next` several times, and may pass `next` a changed copy of the request: `next({ ...request, message })`.
  */
 export type Interceptor = (next: Next) => Next;
 

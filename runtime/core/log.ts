@@ -48,7 +48,10 @@ export class LimitedLog {
     this.#log = log;
   }
 
-  /** `peer` is the peer that the line describes, such as its address. */
+  /**
+   * Writes a line, unless too many lines were written in this second. `peer` is the peer that the line
+   * describes, such as its address.
+   */
   write(line: string, peer: string): void {
     const now = Math.floor(clockMs() / 1000);
     if (now !== this.#second) {

@@ -17,7 +17,7 @@ export interface Range {
 
 /** The check of each option, by its name. */
 export type OptionRule =
-  /** `hint` explains how to write such a number. The error text shows it behind the range. */
+  /** An integer. `hint` explains how to write such a number; the error text shows it behind the range. */
   | { readonly kind: 'integer'; readonly range: Range; readonly hint?: string }
   /** A number that may have a fraction. */
   | { readonly kind: 'number'; readonly range: Range }

@@ -21,7 +21,10 @@ export class RefusalWarnings {
     this.#warn = warn;
   }
 
-  /** `line` names the client that was refused, and the reason. */
+  /**
+   * Reports a refused client as a warning. Later refusals are counted, and reported as a sum. `line` names
+   * the client that was refused, and the reason.
+   */
   add(line: string): void {
     if (this.#timer !== undefined) {
       ++this.#count;

@@ -99,8 +99,8 @@ function newRoot(): Scope {
 
 /** Calls `fn` without any store, and removes the stores that `fn` enters. */
 export function inRoot<T>(fn: (...given: never) => T, self?: unknown, first?: unknown, second?: unknown): T {
-  // There are such stores when the current function runs in the root scope itself and has entered a store. A
-  // new root is then needed.
+  // `strays` has stores when the current function runs in the root scope itself and has entered a store. In
+  // this case a new root is needed.
   if (root === undefined || strays.length !== 0) root = newRoot();
   try {
     return runInAsyncScope.call(root, fn as unknown as (...given: unknown[]) => T, self, first, second) as T;

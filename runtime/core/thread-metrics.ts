@@ -1,6 +1,7 @@
 /**
  * The form in which the workers of a group send their metrics to the main thread. Worker groups collect the
- * metrics, and `rdma-rpc/prometheus` adds them up. Both import these types and do not import each other.
+ * metrics, and `rdma-rpc/prometheus` adds them up. The two layers do not import each other, so both import
+ * these types.
  */
 
 /** The metrics of one worker. */

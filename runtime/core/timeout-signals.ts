@@ -6,7 +6,7 @@
  */
 import { inRoot } from './scopes.ts';
 
-/** A call with such a signal. */
+/** A call whose signal is of `AbortSignal.timeout()`. */
 export interface LateListener {
   /** Starts to listen, unless the call has ended. This function must not throw. */
   listenNow(): void;
@@ -24,8 +24,8 @@ const soon = setTimeout;
 let waiting: LateListener[] = [];
 
 /**
- * The property by which Node marks such signals. It is undefined when Node has no such property, and null
- * until it has been looked up.
+ * The property by which Node marks signals of `AbortSignal.timeout()`. It is undefined when Node has no such
+ * property, and null until it has been looked up.
  */
 let mark: symbol | undefined | null = null;
 

@@ -9,7 +9,7 @@ import { handlerErrorKinds, handlerErrorSumMs, handlerErrorText } from '../limit
 import { guardedInRoot, textOf } from './foreign.ts';
 import { stopInterval } from './stop-timer.ts';
 
-/** `detail` has further lines, such as a stack. */
+/** Shows a warning. `detail` has further lines, such as a stack. */
 export type Warn = (text: string, detail?: string) => void;
 
 export const processWarning: Warn = (text, detail) =>

@@ -27,8 +27,8 @@ const namesIn = (folder: string): Promise<readonly string[]> =>
   );
 
 /**
- * `lifespan` is skipped, because it is not a counter: it is the time for which the driver answers with the
- * same values.
+ * Reads the counters in a folder. The file `lifespan` is skipped, because it is not a counter: it contains
+ * the time for which the driver answers with the same values.
  */
 async function countersIn(folder: string): Promise<Record<string, number>> {
   const names = (await namesIn(folder)).filter((name) => name !== 'lifespan');

@@ -163,7 +163,7 @@ class Watched implements Resolver {
   }
 }
 
-/** `makeFollow` is called for each watch that begins. */
+/** Creates a resolver that follows a registry. `makeFollow` is called for each watch that begins. */
 export function watchedResolver(makeFollow: () => Follow): Resolver {
   return new Watched(makeFollow);
 }

@@ -11,8 +11,8 @@ export interface RuntimeNeeds {
    */
   loop?: 'libuv' | 'thread';
   /**
-   * The finalizer that reports that a block's ArrayBuffer was collected: that of its memory, or that of the
-   * object. Default `memory`.
+   * The finalizer by which native code learns that a block's ArrayBuffer was collected: the finalizer of the
+   * buffer's memory, or that of the ArrayBuffer object. Default `memory`.
    */
   collected?: 'memory' | 'object';
 }

@@ -131,12 +131,12 @@ export class HandlerTable {
     }
   }
 
-  /** Returns a unary method by its id, a signed word. */
+  /** Returns a unary method by its id, which is a signed 32-bit number. */
   find(id: number): ServerMethod | undefined {
     return this.#methods.get(id);
   }
 
-  /** Returns a streaming method by its id, a signed word. */
+  /** Returns a streaming method by its id, which is a signed 32-bit number. */
   findStream(id: number): StreamMethod | undefined {
     return this.#streams.get(id);
   }

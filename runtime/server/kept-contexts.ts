@@ -1,8 +1,8 @@
 /**
  * The contexts that a server keeps open for future sessions, so that the first client finds its fabric open.
  * A context whose device is removed is released at once, because the system waits for the release. When a
- * session has found the device again, the server keeps its context open again. A server owns this object and
- * uses it on its JS thread.
+ * session has found the device again, the server keeps the device's context open again. A server owns this
+ * object and uses it on its JS thread.
  */
 import { acquireContext, releaseContext } from '../boundary/contexts.ts';
 import type { FabricContext } from '../boundary/fabric-context.ts';

@@ -62,7 +62,7 @@ export interface ConnectionFeatures {
   memory?: (connection: ServerConnection) => ConnectionMemory;
 }
 
-/** Status and text for a client whose request for such a part is refused. */
+/** Status and text for a client that requests reverse calls or remote memory and is refused. */
 const going = [Status.UNAVAILABLE, 'the connection is about to end'] as const;
 const noCalls = [
   Status.UNIMPLEMENTED,

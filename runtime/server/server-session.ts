@@ -45,7 +45,10 @@ export interface Shared {
 export interface ServerParts {
   onPart(at: number): void;
   onPartWaits(at: number): void;
-  /** `status` is CANCELLED or DEADLINE_EXCEEDED. */
+  /**
+   * Runs when the client has cancelled a call, or the deadline of the call has passed. `status` is CANCELLED
+   * or DEADLINE_EXCEEDED.
+   */
   onCancelled(handle: number, status: number): void;
   onDown(reason: string): void;
   /** Number of open streams. */

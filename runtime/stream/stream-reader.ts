@@ -294,7 +294,10 @@ export class StreamReader implements AsyncIterableIterator<unknown> {
     }
   }
 
-  /** The failure comes later: an application that opens such streams in a loop must leave time for timers. */
+  /**
+   * Fails the waiting read in a later event-loop iteration. Otherwise an application that opens failing
+   * streams in a loop would leave no time for timers.
+   */
   #fail(waiting: Waiting, error: unknown): void {
     inNextTurn(() => failCall(waiting, error));
   }

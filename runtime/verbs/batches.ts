@@ -61,7 +61,9 @@ export class SendBatch {
   readonly #columns: number;
   #length = 0;
 
-  /** `capacity` is 1 to 16,384 requests; `sges` is 1 to 64 entries in each request. */
+  /**
+   * Creates an empty batch. `capacity` is 1 to 16,384 requests; `sges` is 1 to 64 entries in each request.
+   */
   constructor(capacity: number, sges = 1) {
     this.capacity = checkedInteger('new SendBatch(capacity)', capacity, 1, capacityMax);
     this.sges = checkedInteger('new SendBatch(capacity, sges)', sges, 1, sgesMax);
@@ -260,7 +262,7 @@ export class RecvBatch {
   readonly #rows: Float64Array;
   #length = 0;
 
-  /** `capacity` is 1 to 16,384 receives. */
+  /** Creates an empty batch. `capacity` is 1 to 16,384 receives. */
   constructor(capacity: number) {
     this.capacity = checkedInteger('new RecvBatch(capacity)', capacity, 1, capacityMax);
     this.#rows = new Float64Array(capacity * RecvRow.words + stampWords);

@@ -22,7 +22,7 @@ export class Completions {
   readonly #rows: Float64Array;
   #length = 0;
 
-  /** `capacity` is 1 to 65,536. */
+  /** Creates room for up to `capacity` completions of one poll. `capacity` is 1 to 65,536. */
   constructor(capacity: number) {
     this.capacity = checkedInteger('new Completions(capacity)', capacity, 1, capacityMax);
     this.#rows = new Float64Array(capacity * CompletionRow.words);

@@ -20,7 +20,7 @@ export interface OpenOptions {
   seed?: number;
   /** The chance that a packet of UC or UD is lost, in millionths, for sim. Default 0. */
   lossPpm?: number;
-  /** The chance that such a packet arrives twice, in millionths, for sim. Default 0. */
+  /** The chance that a packet of UC or UD arrives twice, in millionths, for sim. Default 0. */
   duplicatePpm?: number;
   /** The IP address of this host where connections are accepted, for tcp. Default `127.0.0.1`. */
   host?: string;

@@ -62,7 +62,11 @@ export interface QueuePair extends Disposable {
    * ibv_post_send(3).
    */
   post(batch: SendBatch): void;
-  /** Posts all receives of the batch, in the same way. See ibv_post_recv(3). */
+  /**
+   * Posts all receives of the batch, in order. When a receive is wrong or the receive queue has no room for
+   * all receives, it throws and posts nothing. The batch can be used again at once. The memory that a receive
+   * names belongs to the queue pair until the receive has completed. See ibv_post_recv(3).
+   */
   postRecv(batch: RecvBatch): void;
   /** Number of further requests that the send queue has room for. */
   readonly sendRoom: number;

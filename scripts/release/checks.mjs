@@ -84,6 +84,10 @@ function entries({ folder }) {
     ...Object.values(bin)
       .filter((path) => existsSync(join(folder, path)) && !isExecutable(join(folder, path)))
       .map((path) => `${path} may not be executed`),
+    // `npm publish` warns that such a path is invalid and was removed.
+    ...Object.values(bin)
+      .filter((path) => path.startsWith('./'))
+      .map((path) => `bin: ${path} must not begin with ./`),
   ];
 }
 

@@ -132,7 +132,7 @@ function runtimePackage(into, repository) {
     imports,
     exports,
     sideEffects: false,
-    bin: { 'rdma-rpc': './dist/bundle/command.js' },
+    bin: { 'rdma-rpc': 'dist/bundle/command.js' },
     optionalDependencies: platforms(from.version),
     peerDependencies: { ...peers, 'rdma-rpc-cli': from.version },
     peerDependenciesMeta: { ...meta, 'rdma-rpc-cli': { optional: true } },
@@ -179,7 +179,7 @@ function cliPackage(into, arches, repository) {
       './codegen': published(from.exports)['./codegen'],
       './package.json': './package.json',
     },
-    bin: { 'rdma-rpc-cli': './dist/bundle/cli.js', 'protoc-gen-rdma-rpc': './dist/bundle/protoc-gen.js' },
+    bin: { 'rdma-rpc-cli': 'dist/bundle/cli.js', 'protoc-gen-rdma-rpc': 'dist/bundle/protoc-gen.js' },
     binary: from.binary,
     optionalDependencies: platforms(from.version),
     peerDependencies: { 'ts-morph': peers['ts-morph'], '@grpc/grpc-js': peers['@grpc/grpc-js'] },
@@ -189,9 +189,9 @@ function cliPackage(into, arches, repository) {
 
 const cliReadme = (version) => `# rdma-rpc-cli
 
-The generator and the commands of rdma-rpc: \`rdma-rpc gen\`, \`info\`,
-\`doctor\`, \`ping\`, \`call\`, \`bench\`, \`perf\`, \`top\`, \`trace\`. Install it where code is generated and services are
-looked after; a service that runs needs \`rdma-rpc\` alone.
+The generator and the commands of rdma-rpc, such as \`rdma-rpc gen\`, \`doctor\`, \`ping\`, \`call\`, \`bench\`,
+\`top\` and \`trace\`. Install this package where code is generated, and on machines from which you inspect
+services. A running service needs only \`rdma-rpc\`.
 
 \`\`\`sh
 npm install --save-dev rdma-rpc-cli@${version}

@@ -1,4 +1,4 @@
-/** Tests that memory that the peers of a fabric can write to is marked, so that decoders take care. */
+/** Tests that memory to which peers can write is marked, so that decoders take care. */
 import { createClient } from 'rdma-rpc';
 import { expect, test } from 'vitest';
 import { isShared } from '../../runtime/codec/memory/shared-memory.ts';

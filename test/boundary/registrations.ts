@@ -21,8 +21,9 @@ export type End = 'answered' | 'deadline' | 'cancelled' | 'connection lost';
 export const ends: readonly End[] = ['answered', 'deadline', 'cancelled', 'connection lost'];
 
 /**
- * `registeredMost` is the largest number of buffers that native code may keep registered with these options.
- * `payloadBytes` is the size of each request.
+ * Declares tests of the buffers that are kept after calls have ended in each way. `registeredMost` is the
+ * largest number of buffers that native code may keep registered with these options. `payloadBytes` is the
+ * size of each request.
  */
 export function nothingStays(registeredMost: number, payloadBytes = requestBytes): void {
   test.each(ends)('large messages of calls that end by: %s', async (end) => {

@@ -1,6 +1,4 @@
-/**
- * Tests that large messages that are being sent are found by their tokens among any number of other messages.
- */
+/** Tests that a large message in transfer is found by its token among any number of other messages. */
 import { describe, expect, test } from 'vitest';
 import { type Entry, Sending } from '../../runtime/boundary/outgoing/sending.ts';
 

@@ -120,7 +120,10 @@ describe('bad answers in a row', () => {
     return { channel, client };
   }
 
-  /** `throw` makes every server answer INTERNAL, so the test makes only the calls to `a` throw. */
+  /**
+   * Makes calls until this number of calls to `a` has failed. `throw` makes every server answer INTERNAL, so
+   * the test makes only the calls to `a` throw.
+   */
   async function failCalls(client: TestClient, times: number): Promise<void> {
     let struck = 0;
     while (struck < times) {

@@ -1,6 +1,6 @@
 /**
- * A connection uses a fabric that is not the first choice. Better fabrics become available later. The test
- * moves the clock.
+ * Tests connections over a fabric that is not the first choice. Better fabrics become available later. The
+ * test moves the clock.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import { createClient } from 'rdma-rpc';

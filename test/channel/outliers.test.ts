@@ -92,7 +92,8 @@ describe('on a clock', () => {
       channel.addresses.flatMap(({ address, state }) => (state === 'ejected' ? [address] : []));
 
     /**
-     * `fetch` answers with the name of the server. A server that is to fail answers with INTERNAL instead.
+     * Makes this number of calls, and returns the names of the servers that answered. `fetch` answers with
+     * the name of the server. A server that is to fail answers with INTERNAL instead.
      */
     async function ask(channel: Channel, calls: number, failing: readonly string[]): Promise<Set<string>> {
       const client = createClient(EchoDefinition, channel);

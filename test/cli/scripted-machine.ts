@@ -8,7 +8,10 @@ import type { VerbsCapabilities, VerbsDevice, VerbsPort } from '../../runtime/na
 
 type Files = Readonly<Record<string, string>>;
 
-/** `denied` lists paths that exist and must not be opened. Links are files that begin with `-> `. */
+/**
+ * Creates a machine whose file system has these files. `denied` lists paths that exist and must not be
+ * opened. Links are files that begin with `-> `.
+ */
 export function scripted(files: Files, denied: readonly string[] = []): Machine {
   const paths = [...Object.keys(files), ...denied];
   const names = (path: string) => [

@@ -1,6 +1,4 @@
-/**
- * Tests that calls that are cancelled before they have begun leave no connection, listener or timer behind.
- */
+/** Tests that calls which are cancelled before they begin leave no connection, listener or timer behind. */
 import { getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';

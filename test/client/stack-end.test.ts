@@ -1,5 +1,5 @@
 /**
- * Tests that a call that is made when the stack is exhausted throws or fails, and does not affect the other
+ * Tests a call that is made when the stack is exhausted: it throws or fails, and does not affect the other
  * calls of its session.
  */
 import { createClient } from 'rdma-rpc';

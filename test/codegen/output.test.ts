@@ -298,7 +298,7 @@ service Shop {
     ['', 0x811c9dc5],
     ['a', 0xe40c292c],
     ['foobar', 0xbf9cf968],
-    // Its hash is 53, which is reserved.
+    // The hash of this path is 53, which is reserved.
     ['t.S/M7695211', 53 + 256],
   ])('of the method id of %j is its hash', (path, id) => {
     expect(methodId(path)).toBe(id);

@@ -12,7 +12,7 @@ export type Rule = [what: string, body: string, wrong: string | undefined];
 
 export const byErrors = (all: readonly string[]) => all.filter((each) => each.includes(': error: '));
 
-/** `syntax` is the first line of each file. */
+/** Declares a test for each rule of the language. `syntax` is the first line of each file. */
 export function testRules(syntax: string, rules: readonly Rule[]): void {
   test.each(rules)('%s: %s', async (_what, body, wrong) => {
     const found = byErrors(await diagnosticsOf({ 'a.proto': `${syntax}\n${body}` }));

@@ -10,7 +10,10 @@ afterEach(() => {
   Reflect.deleteProperty(process, 'permission');
 });
 
-/** `flag` tells whether this Node knows --allow-net, and `net` whether the flag was given. */
+/**
+ * Makes this process look as if it ran with the permission model of Node. `flag` tells whether this Node
+ * knows --allow-net, and `net` whether the flag was given.
+ */
 function permitted(flag: boolean, net: boolean): void {
   const has = (scope: string): boolean => scope !== 'net' || net;
   Object.defineProperty(process, 'permission', { value: { has }, configurable: true });

@@ -37,7 +37,7 @@ function compare(job) {
   });
 }
 
-/** `groups` has the names of folders in `output`. */
+/** Compares the generated code of all groups. `groups` has the names of folders in `output`. */
 export async function compareAll(output, groups) {
   const jobs = [];
   for (const group of groups) {

@@ -41,7 +41,10 @@ function newerValidate(modules, old) {
   return folder;
 }
 
-/** `modules` is the folder with the installed packages. A group whose folder is missing is left out. */
+/**
+ * Returns the groups of .proto files. `modules` is the folder with the installed packages. A group whose
+ * folder is missing is left out.
+ */
 export function groups(modules) {
   const google = join(modules, 'google-proto-files');
   const xds = join(modules, '@grpc/grpc-js-xds/deps');

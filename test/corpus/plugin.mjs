@@ -106,7 +106,10 @@ function compareCompanions(buf, place) {
   return { what, ...companionFaults(place, prepare, run), notRun: '' };
 }
 
-/** `found` has the groups with their files. */
+/**
+ * Compares the output of the plug-in with the output of `rdma-rpc gen`. `found` has the groups with their
+ * files.
+ */
 export async function comparePlugins(cache, found) {
   const named = (names) => found.filter(({ name }) => names.includes(name));
   const buf = join(cache, 'node_modules/.bin/buf');

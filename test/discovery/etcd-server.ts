@@ -31,7 +31,9 @@ export class EtcdServer {
     this.#flags = flags;
   }
 
-  /** `flags` are additional arguments of etcd. With flags of TLS, `scheme` is https. */
+  /**
+   * Starts an etcd server. `flags` are additional arguments of etcd. With flags of TLS, `scheme` is https.
+   */
   static async start(flags: readonly string[] = [], scheme = 'http'): Promise<EtcdServer> {
     const server = new EtcdServer(scheme, await freePort(), await freePort(), flags);
     await server.start();

@@ -36,7 +36,10 @@ export async function buildNics(): Promise<void> {
   await ended('cmake', ['--build', directory, '--parallel', '2', '--target', 'rdma_rpc_test_nics']);
 }
 
-/** `nics` is in the form of native/test/nic/preload/preload.cc. Resolves to the result of the scenario. */
+/**
+ * Runs a scenario in a process with simulated NICs. `nics` is in the form of
+ * native/test/nic/preload/preload.cc. Resolves to the result of the scenario.
+ */
 export async function runOnNics(scenario: string, nics: string): Promise<Record<string, unknown>> {
   const env = {
     ...process.env,

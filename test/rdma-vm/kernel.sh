@@ -1,7 +1,7 @@
 #!/bin/bash
-# These are the kernel of the guest, its modules and the first part of its initramfs, made of Debian packages
-# that are unpacked into a cache and never installed. boot.sh starts this script, which prints the folder that
-# has them: vmlinux, initramfs, lib/modules/VERSION, version.
+# Prepares the kernel of the guest, its modules and the first part of its initramfs. They come from Debian
+# packages that are unpacked into a cache and never installed. boot.sh starts this script, which prints the
+# folder with the results: vmlinux, initramfs, lib/modules/VERSION, version.
 #
 #   test/rdma-vm/kernel.sh CACHE PACKAGE LINK     PACKAGE: such as linux-image-amd64; LINK: siw needs a module more
 #
@@ -53,7 +53,7 @@ named() { # the kernel package that PACKAGE is or depends on: its name has the v
   { apt-cache depends "$1" | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | tail -n 1
     apt-cache show "$1" | sed -n 's/^Package: \(linux-image-[0-9].*\)/\1/p'; } 2>"$tmp/apt.log" | head -n 1 || true
 }
-choose() { # sets `real`, the package, `version`, the kernel's own name for its version, and `top`, where it is unpacked
+choose() { # sets real (the package), version (the kernel's own name for its version) and top (the unpacked package)
   for attempt in lists update; do
     [ ! -s "$cache/$package" ] || break
     [ "$attempt" = lists ] || update || break

@@ -22,8 +22,8 @@ const endedProperly = (code) => code === 0 || code === TESTS_FAILED;
 const named = (suite, part, parts) => (parts === 1 ? suite : `${suite} ${part + 1} of ${parts}`);
 
 /**
- * Returns the suite of a program of native/test in `directory`, or of one of `parts` parts of it. `filter` is
- * GoogleTest's, or "" for all tests.
+ * Returns the suite of a program of native/test in `directory`, or of part number `part` when it is divided
+ * into `parts` parts. `filter` is GoogleTest's, or "" for all tests.
  */
 export const nativeSuite = (program, directory, filter, part = 0, parts = 1) => ({
   name: named(program, part, parts),
@@ -111,7 +111,7 @@ export async function bundle(place) {
   });
 }
 
-/** Returns the suite of test/rdma, or of one of `parts` parts of it. */
+/** Returns the suite of test/rdma, or of part number `part` when it is divided into `parts` parts. */
 const nodeSuite = (place, filter, part, parts) => ({
   name: named('node', part, parts),
   command: (report, tests) => [

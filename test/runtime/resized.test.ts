@@ -1,6 +1,6 @@
 /**
- * Tests that buffers of the application that are resized while a call uses them do not harm the process, the
- * session, or other calls.
+ * Tests buffers that the application resizes while a call uses them: they harm neither the process, nor the
+ * session, nor other calls.
  */
 import { createClient } from 'rdma-rpc';
 import { describe, expect, test } from 'vitest';

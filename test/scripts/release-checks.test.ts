@@ -28,7 +28,7 @@ const manifest = (changes: object = {}): void =>
       name: 'rdma-rpc',
       version: '1.2.3',
       exports: { '.': { types: './dist/index.d.ts', default: './dist/index.js' } },
-      bin: { 'rdma-rpc': './dist/command.js' },
+      bin: { 'rdma-rpc': 'dist/command.js' },
       optionalDependencies: { '@rdma-rpc/linux-x64': '1.2.3' },
       peerDependencies: { jose: '^6.0.0' },
       ...changes,
@@ -91,7 +91,12 @@ test.each<[string, () => void, string]>([
   [
     'a command',
     () => chmodSync(join(folder, 'dist/command.js'), 0o644),
-    'exports, imports and commands are there: ./dist/command.js may not be executed',
+    'exports, imports and commands are there: dist/command.js may not be executed',
+  ],
+  [
+    'the path of a command',
+    () => manifest({ bin: { 'rdma-rpc': './dist/command.js' } }),
+    'exports, imports and commands are there: bin: ./dist/command.js must not begin with ./',
   ],
   [
     'a module',

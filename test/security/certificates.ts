@@ -115,8 +115,8 @@ function certificate(wanted: Wanted, subjectKey: KeyObject, issuer: string, issu
 }
 
 /**
- * `serials` are the serial numbers, in hex, of certificates that have been revoked. `days` is the time until
- * a newer list is due.
+ * Creates a certificate revocation list. `serials` are the serial numbers, in hex, of certificates that have
+ * been revoked. `days` is the time until a newer list is due.
  */
 function revocations(serials: readonly string[], issuer: string, issuerKey: KeyObject, days: number): Buffer {
   const [begin, end] = [new Date(Date.now() - 2 * day), new Date(Date.now() + days * day)];

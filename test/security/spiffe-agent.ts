@@ -17,8 +17,8 @@ import { ends } from './ends.ts';
 export const der = (pem: string): Buffer => Buffer.from(pem.replace(/-----[^-]+-----|\s/g, ''), 'base64');
 
 /**
- * `bundle` is the PEM of the authorities of its trust domain, and `chain` of the authorities between them and
- * the certificate.
+ * Returns an X.509 SVID as a SPIFFE agent sends it. `bundle` is the PEM of the authorities of its trust
+ * domain, and `chain` of the authorities between them and the certificate.
  */
 export function svidOf(
   spiffeId: string,

@@ -32,7 +32,7 @@ async function serve(options: ServerOptions = {}): Promise<Served> {
       ran.push(request.number);
       return request;
     },
-    // It takes a few event-loop iterations, and its payload travels by READ and WRITE.
+    // This call takes a few event-loop iterations, and its payload travels by READ and WRITE.
     behave: async (request) => {
       ran.push(request.number);
       for (let i = 0; i < 5; ++i) await new Promise((resolve) => setImmediate(resolve));

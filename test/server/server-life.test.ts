@@ -71,7 +71,7 @@ describe('a connection', () => {
   });
 
   test('that has reached its age lets calls finish within the grace period; the other calls end with it', async () => {
-    // Its age is then 1100 ms, and the grace period ends exactly 5000 ms later.
+    // The connection reaches its age after 1100 ms, and the grace period ends exactly 5000 ms later.
     vi.spyOn(Math, 'random').mockReturnValue(1);
     await connected({ connectionAgeMaxMs: 1000, connectionAgeGraceMs: 5000 });
     const hanging = caught(client.behave({ text: 'hang' }));

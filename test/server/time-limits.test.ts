@@ -41,7 +41,10 @@ describe.each(pairWays)('%s', (way) => {
     pair = undefined;
   });
 
-  /** `behave` answers when its signal fires; `fetch` never answers; `echo` returns its remaining time. */
+  /**
+   * Starts a server with these options, and connects a client. `behave` answers when its signal fires;
+   * `fetch` never answers; `echo` returns its remaining time.
+   */
   async function open(options: { defaultTimeoutMs?: number; timeoutMaxMs?: number }) {
     reasons = [];
     faults = [];

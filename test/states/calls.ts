@@ -17,7 +17,10 @@ export type Kind = (client: TestClient, entry: Entry, options: CallOptions) => P
 const messagesMax = 14;
 const pauseMax = 30;
 
-/** `peers` are the peers of the server, if the client serves calls of the server. */
+/**
+ * Returns the kinds of calls, by name. `peers` are the peers of the server, if the client serves calls of the
+ * server.
+ */
 export function kindsOf(
   ledger: Ledger,
   pauses: Pauses,

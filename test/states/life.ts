@@ -123,7 +123,7 @@ export class Life {
     patience.ms = 0;
     this.world.replace(true);
     patience.ms = ms;
-    // Its timer is due with the next iteration of the event loop.
+    // After this loop the timer of the replacement is due in the next iteration of the event loop.
     const end = Date.now() + 3;
     while (Date.now() < end);
     for (let i = 0; i < unheardCalls; ++i) this.start(this.random.pick(singles), 'none', 0);

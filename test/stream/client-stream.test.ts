@@ -261,7 +261,7 @@ describe('a server that breaks the rules', () => {
     native.deliver({ kind: EvKind.failed, call: open!.slot, reason: Reason.cancelled, processed: 1 });
     expect(await first).toMatchObject({ code: Status.INTERNAL, processed: 'yes' });
     expect((await first).rawMessage).toContain('the response cannot be used');
-    // Its other part is still on its way, so the slot is not free before that part has come.
+    // The stream's other part is still on its way, so the slot is not free before that part has come.
     expect(done).toBe(0);
     native.deliver(answer(b!.slot, 1, [], PartFlag.last));
     expect(done).toBe(1);

@@ -1,6 +1,6 @@
 /**
- * Tests that handlers of streams that continue when their stream has ended still count as running, because
- * they still hold their resources.
+ * Tests that a handler which continues after the end of its stream still counts as running, because it still
+ * holds its resources.
  */
 import { createClient, createInProcessChannel, Status } from 'rdma-rpc';
 import { afterEach, describe, expect, test } from 'vitest';

@@ -23,8 +23,8 @@ async function* messages() {
 }
 
 /**
- * Number of messages that fill more than a slot, of 17 KiB and of 8 KiB, and less than 32 KiB. Two messages
- * are larger.
+ * `medium` is the number of messages that do not fit into a slot (17 KiB on shm, 8 KiB on tcp), but have less
+ * than 32 KiB. Two more messages are larger.
  */
 describe.each<[Way, number]>([
   ['shm over unix', 5],

@@ -1,5 +1,5 @@
 /**
- * Tests that a registry that fails is visible outside of the channel: in the gauges of Prometheus and
+ * Tests that the failure of a registry is visible outside of the channel: in the gauges of Prometheus and
  * OpenTelemetry, and in the counters page that `rdma-rpc top` shows.
  */
 import {

@@ -1,4 +1,4 @@
-/** Tests that devices that the application drops without closing them are closed when they are collected. */
+/** Tests devices that the application drops without closing them: they are closed when they are collected. */
 import { readdirSync } from 'node:fs';
 import { Completions, openDevice, RecvBatch, SendBatch } from 'rdma-rpc/verbs';
 import { expect, test } from 'vitest';

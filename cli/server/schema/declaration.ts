@@ -29,7 +29,7 @@ const block = (head: string, parts: readonly string[]): string =>
 
 type AnyField = DescField | DescExtension;
 
-/** `alone` omits comments, and uses one line if possible. */
+/** Returns the declaration as .proto text. `alone` omits comments, and uses one line if possible. */
 export function declarationText(desc: Declared, registry: FileRegistry, alone?: 'alone'): string {
   const comment = alone === undefined ? commentText(desc) : '';
   return `${comment}${new Declarations(registry).of(desc)}`;

@@ -57,8 +57,8 @@ export interface FoundMethod {
 }
 
 /**
- * `path` has the form Service/Method. Throws an Error that names the wrong part of the name, and the name
- * that was probably meant.
+ * Resolves to the method with this name. `path` has the form Service/Method. Throws an Error that names the
+ * wrong part of the name, and the name that was probably meant.
  */
 export async function findMethod(schema: Schema, path: string): Promise<FoundMethod> {
   const slash = path.indexOf('/');

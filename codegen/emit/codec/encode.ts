@@ -50,8 +50,8 @@ function tagged(field: Field, value: string, free: number, scope: FileScope): st
 function unsent(field: Field): string | undefined {
   const form = formOf(field.type);
   if (field.presence !== 'implicit' || form === undefined || form.type === 'Uint8Array') return undefined;
-  // -0 is not the default, because its bits differ. Omitted bigints are not compared, because comparing
-  // bigints is a call.
+  // -0 is not the default, because its bits differ. For a bigint field the comparison is left out, because
+  // comparing bigints is a call.
   if (form.primitive === 'Float' || form.primitive === 'Double') return undefined;
   if (form.type !== 'bigint' || field.type.kind !== 'scalar') return form.zero;
   return field.type.jstype === 'bigint' ? undefined : field.type.jstype === 'string' ? "'0'" : '0';

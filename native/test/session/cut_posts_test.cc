@@ -99,9 +99,9 @@ TEST_P(CutPosts, LoseChangeAndDoubleNothing) {
 
 INSTANTIATE_TEST_SUITE_P(, CutPosts, testing::Range<std::size_t>(1, kPostBatch + 1));
 
-/// The server has no turn. When a post is accepted again, CANCELs of other calls find room before the CANCEL
-/// that has waited for room. The other CANCELs must leave the waiting CANCEL its credit. Otherwise the
-/// waiting CANCEL would use the credit of another call.
+/// One CANCEL has waited for room in the send queue, while the server had no turn. When a post is accepted
+/// again, CANCELs of other calls are posted before it. They must leave the waiting CANCEL its credit.
+/// Otherwise the waiting CANCEL would use the credit of another call.
 TEST(BlockedPosts, LeaveACancelThatWaitsForRoomItsReservedCredit) {
   RDMA_RPC_NEEDS_WINDOWS();  // with staging memory nothing is lent
   PairOptions options = immediate();

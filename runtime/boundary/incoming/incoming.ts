@@ -64,7 +64,10 @@ export class Incoming {
     return this.#windows[receiveWindow(slot - 1)] ?? this.#open(slot - 1);
   }
 
-  /** `slot` is -1 for an event without a receive slot, whose message is empty. */
+  /**
+   * Returns a source that reads the message in a receive slot. `slot` is -1 for an event without a receive
+   * slot, whose message is empty.
+   */
   #open(slot: number): Source {
     if (slot < 0) return this.#first;
     const window = receiveWindow(slot);

@@ -12,8 +12,8 @@ export interface Target {
    */
   readonly eagerBytes: number;
   /**
-   * The same limit for a message that is sent in segments. The value is 0 when no message is sent in
-   * segments.
+   * The maximum size of metadata and message together for a message that is sent in segments. The value is 0
+   * when no message is sent in segments.
    */
   readonly segmentedBytes?: number;
   /** Largest message that the peer accepts. */
@@ -29,8 +29,8 @@ export interface Target {
    */
   readonly copiedBytes?: number;
   /**
-   * The same limit for a message with a buffer that no earlier message has used and that the device would
-   * have to register.
+   * The limit `copiedBytes` for a message with a buffer that no earlier message has used and that the device
+   * would have to register.
    */
   readonly newCopiedBytes?: number;
   /** Whether the peer takes messages as aligned messages (docs/wire/frames.md §2.4). */

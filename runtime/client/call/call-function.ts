@@ -10,8 +10,8 @@ import type { ClientMethod } from './client-method.ts';
 import { type ClientMethodFunction, interceptedCall } from './intercepted-call.ts';
 
 /**
- * `target` is `method` with the client's settings. `interceptors` (outermost first) include the interceptors
- * of the channel.
+ * Creates the function with which an application calls a method. `target` is `method` with the client's
+ * settings. `interceptors` (outermost first) include the interceptors of the channel.
  */
 export function callFunction(
   channel: ClientChannel,

@@ -22,7 +22,7 @@ export class Fields {
     return Object.keys(this.#values);
   }
 
-  /** `null` is treated as a missing field. */
+  /** Returns whether the field is given. A field that is `null` is not given. */
   has(name: string): boolean {
     return this.#values[name] !== undefined && this.#values[name] !== null;
   }

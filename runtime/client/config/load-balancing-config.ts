@@ -41,8 +41,8 @@ function weighted(given: Fields): BalancingConfig {
 }
 
 /**
- * `keyField` is the field that contains the name of the metadata key. Its name differs between gRPC's ring
- * hash and our policy.
+ * Reads the configuration of consistent hashing. `keyField` is the field that contains the name of the
+ * metadata key. Its name differs between gRPC's ring hash and our policy.
  */
 function hashed(given: Fields, keyField: string): BalancingConfig {
   const metadataKey = given.text(keyField);
@@ -92,7 +92,10 @@ export interface BalancingConfigs {
   readonly outliers: OutlierConfig | undefined;
 }
 
-/** `report` gets a line for each field that has no effect. */
+/**
+ * Reads the policy and the outlier detection from a load-balancing configuration. `report` gets a line for
+ * each field that has no effect.
+ */
 export function balancingOf(config: Fields, report: (line: string) => void): BalancingConfigs {
   const names = Object.keys(policies);
   const first = firstKnown(config, 'loadBalancingConfig', [...names, outlierPolicy]);

@@ -26,7 +26,7 @@ interface Range {
 const within = (value: number | undefined, { default: byDefault, min, max }: Range): number =>
   value === undefined ? byDefault : Math.min(max, Math.max(min, Math.round(value)));
 
-/** `report` gets a line for each field that has no effect. */
+/** Reads the configuration of outlier detection. `report` gets a line for each field that has no effect. */
 export function outliersOf(given: Fields, report: (line: string) => void): OutlierConfig {
   const checkFixed = (fields: Fields, values: Readonly<Record<string, number>>): void => {
     for (const [name, value] of Object.entries(values)) {

@@ -1,7 +1,7 @@
 /**
- * Limits of the message sizes of one method, from a service configuration. They are message types that check
- * the encoded size. A request that is too large is not sent; a response that is too large becomes an error of
- * the call. `createClient` uses this file; methods without such a limit keep their types.
+ * Limits of the message sizes of one method, from a service configuration. The limits are wrapped message
+ * types, which check the encoded size. A request that is too large is not sent; a response that is too large
+ * becomes an error of the call. `createClient` uses this file; methods without such a limit keep their types.
  */
 import type { MessageType } from '../../codec/types.ts';
 import { MessageLimit } from '../../core/errors/failure.ts';

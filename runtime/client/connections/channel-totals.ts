@@ -29,7 +29,7 @@ export class Totals implements ChannelTotals {
     return this.#picks;
   }
 
-  /** Returns the numbers of now. */
+  /** Returns a copy of the current totals. */
   get now(): ChannelTotals {
     const { picks, connects, reconnects, connectFailures, drains, losses } = this;
     return { picks, connects, reconnects, connectFailures, drains, losses };

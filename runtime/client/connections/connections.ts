@@ -68,7 +68,7 @@ export interface ConnectionsOwner {
   side(): LocalSide;
   /** The service configuration, which addresses of a resolver may have. */
   readonly config: { onServers(servers: readonly Server[]): void } | undefined;
-  /** `state` is the combined state of the connections. */
+  /** Runs when the state of the channel changes. `state` is the combined state of the connections. */
   onChange(state: EndpointState): void;
 }
 

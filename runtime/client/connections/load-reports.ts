@@ -1,7 +1,7 @@
 /**
- * Reads the load reports of a server from the trailers of its responses, and keeps its weight. The
- * connections of a channel call these functions for each connection with weighted round robin. Reports are
- * read for each answer of a unary call, and at the end of each stream.
+ * Reads the load reports of a server from the trailers of its responses, and computes the weight of the
+ * server from them. The connections of a channel call these functions for each connection with weighted round
+ * robin. Reports are read for each answer of a unary call, and at the end of each stream.
  */
 import { Incoming } from '../../boundary/incoming/incoming.ts';
 import { clockMs } from '../../clock.ts';

@@ -85,7 +85,7 @@ export class ReadyWaiters {
     for (const waiter of this.#waiters) if (!waiter.waitForReady) waiter.reject(error);
   }
 
-  /** `error` creates the error of each waiting caller. */
+  /** Rejects the promises of all waiting callers. `error` creates the error of each waiting caller. */
   rejectAll(error: () => RpcError): void {
     for (const waiter of this.#waiters) waiter.reject(error());
   }

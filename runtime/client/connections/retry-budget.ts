@@ -1,7 +1,7 @@
 /**
- * The retry budget: a bucket of tokens. Each failure takes a token, and each success adds a part of one. When
- * most calls fail, less than half of the tokens are left, and nothing is retried, because retries would only
- * add load. Each channel has one budget; only calls with the option `retry` or `hedging` count.
+ * The retry budget: a bucket of tokens. Each failure takes a token, and each success adds a fraction of a
+ * token. When most calls fail, less than half of the tokens are left, and nothing is retried, because retries
+ * would only add load. Each channel has one budget; only calls with the option `retry` or `hedging` count.
  */
 import { retryTokenPerSuccess, retryTokens } from './limits.ts';
 

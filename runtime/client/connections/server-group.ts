@@ -56,8 +56,9 @@ function checkedState(endpoints: readonly Endpoint[], serves: Serves): AddressSu
 }
 
 /**
- * `serves` says whether a connection takes calls by its health check, and is undefined before the first
- * answer. `doorOf` says by which door a connection was made.
+ * Returns the summary of an address, as `channel.addresses` shows it. `serves` says whether a connection
+ * takes calls by its health check, and is undefined before the first answer. `doorOf` says by which door a
+ * connection was made.
  */
 export function summaryOf(
   { server, endpoints }: ServerGroup,

@@ -5,9 +5,9 @@
  * the data connection, too. Run by the checks of an address (silence-checks.ts), on the channel's JS thread.
  *
  * The answers show what the server has read. A server handles both connections in one event loop, so a server
- * that is blocked answers neither of them. A server that answers pings which were sent after the call has
- * read the call. Its answer may still be on its way when the first of these pings is answered, so several
- * pings must be answered, with a pause before each of them.
+ * that is blocked answers neither of them. When it answers pings that were sent after that call, it has also
+ * read the call. The answer of the call may still be on its way when the first of these pings is answered, so
+ * several pings must be answered, with a pause before each of them.
  */
 import type { ClientLink } from './client-link.ts';
 import { DataProbe } from './data-probe.ts';

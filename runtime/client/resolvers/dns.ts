@@ -20,7 +20,10 @@ export async function systemLookup(queries: DnsQueries, host: string): Promise<F
   return { addresses, ttlMs: same ? known.ttlMs : Number.POSITIVE_INFINITY };
 }
 
-/** `server` is the DNS server as `ip` or `ip:port`. When it is undefined, the system is asked. */
+/**
+ * Creates a resolver that looks up the addresses of a host. `server` is the DNS server as `ip` or `ip:port`.
+ * When it is undefined, the resolver of the system is used.
+ */
 export function dnsResolver(host: string, port: number, server: string | undefined): Resolver {
   return timedResolver(async (signal) => {
     const queries = new DnsQueries(server, signal);

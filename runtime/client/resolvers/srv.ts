@@ -50,7 +50,10 @@ async function serversOf(
   return { servers, ttlMs };
 }
 
-/** `server` is the DNS server as `ip` or `ip:port`; undefined for the DNS servers of the system. */
+/**
+ * Creates a resolver that looks up SRV records and the addresses of their hosts. `server` is the DNS server
+ * as `ip` or `ip:port`; undefined for the DNS servers of the system.
+ */
 export function srvResolver(name: string, server: string | undefined): Resolver {
   return timedResolver(async (signal) => {
     const queries = new DnsQueries(server, signal);

@@ -13,7 +13,9 @@ export interface Timed {
   readonly ttlMs: number;
 }
 
-/** `ask` makes one query to the source. */
+/**
+ * Creates a resolver that repeats its query when the answer has expired. `ask` makes one query to the source.
+ */
 export function timedResolver(ask: (signal: AbortSignal) => Promise<Timed>): Resolver {
   let again: (() => void) | undefined;
   let timer: NodeJS.Timeout | undefined;

@@ -31,7 +31,7 @@ export class AnswerTally {
     this.#onConsecutiveErrors = onConsecutiveErrors;
   }
 
-  /** `at` is the event of the answer; -1 when no event can be read. */
+  /** Counts an answer with this status. `at` is the event of the answer; -1 when no event can be read. */
   count(status: number, at = -1): void {
     ++this.#answers;
     if (at >= 0 && this.onAnswer !== undefined) this.onAnswer(at);

@@ -282,7 +282,7 @@ export class ClientSession implements SessionOwner, CallPlace {
     if (!this.#lastWords.defer(() => this.#ended(batch))) this.#ended(batch);
   }
 
-  /** `batch` is the batch of the event. */
+  /** Fails all calls of the session that are left when it ends. `batch` is the batch of the event. */
   #ended(batch: number): void {
     const { why } = this.#lastWords;
     this.#deadlines.stop();
@@ -363,7 +363,9 @@ export class ClientSession implements SessionOwner, CallPlace {
     --this.inFlight;
   }
 
-  /** Returns which memory a cancelled call was waiting for, or ''. Runs before its entry is emptied. */
+  /**
+   * Returns which memory a cancelled call was waiting for, or ''. Runs before the call's entry is emptied.
+   */
   #whyShort({ givenUp, awaitedBytes }: CallRow): string {
     return givenUp && awaitedBytes !== 0 ? this.#context.shortage.why(awaitedBytes) : '';
   }

@@ -34,10 +34,13 @@ export interface ClientSessionListener {
 /** Receives the events of streams and their parts. Their call slots follow the call slots of unary calls. */
 export interface PartEvents {
   onSettled(at: number, call: number): void;
-  /** `reason`, `processed` and `held` come from the event. `why` says why the session was lost. */
+  /**
+   * Runs when native code reports that a call has failed. `reason`, `processed` and `held` come from the
+   * event. `why` says why the session was lost.
+   */
   onFailed(call: number, reason: number, processed: number, held: number, why: string): void;
   onPartWaits(call: number): void;
   onReleased(call: number): void;
-  /** `batch` is the batch of the event. */
+  /** Runs when the session has ended. `batch` is the batch of the event. */
   onDown(reason: string, batch: number): void;
 }

@@ -51,7 +51,7 @@ export class Source {
   origin = 0;
   typeName = '';
 
-  /** The same memory, for fixed-width fields; created when the first such field is read. */
+  /** A view of `bytes`, for fixed-width fields; created when the first such field is read. */
   get view(): DataView {
     this.fixed ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
     return this.fixed;

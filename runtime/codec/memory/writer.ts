@@ -61,7 +61,7 @@ export class Writer {
   /** `encodeTo` did not have enough room. Everything that it has written is then meaningless. */
   full = false;
 
-  /** The same memory, for floats; created when the first float is written. */
+  /** A view of `bytes`, for floats; created when the first float is written. */
   get view(): DataView {
     this.floats ??= new DataView(this.bytes.buffer, this.bytes.byteOffset, this.bytes.byteLength);
     return this.floats;

@@ -227,7 +227,7 @@ export function writeStrings(
   return at;
 }
 
-/** Writes such a list of strings, which may be absent. */
+/** Writes a list of strings as `putStrings` does. The list may be absent. */
 export function writeStringsField(
   writer: Writer,
   at: number,

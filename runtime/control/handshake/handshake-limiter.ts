@@ -211,8 +211,8 @@ export class HandshakeLimiter<T> {
   #makeRoom(read: boolean): void {
     this.#timer = undefined;
     while (this.#waiting.size() > 0) {
-      // Suspects wait longer before they get room, because most of their handshakes fail and each handshake
-      // takes time from other handshakes.
+      // Clients from suspect addresses wait longer before they get room. Most of their handshakes fail, and
+      // each handshake takes time from other handshakes.
       const yieldMs = this.#waiting.size(0) > 0 ? handshakeYieldMs : handshakeStallMs;
       const quiet = this.#silent([this.#served]);
       const ripe = quiet.filter(({ ms }) => ms >= yieldMs);

@@ -240,7 +240,10 @@ export class Handshakes {
     });
   }
 
-  /** `retryMs` tells a client that is refused because of overload when to retry. */
+  /**
+   * Refuses a client, unless its session is in use. `retryMs` tells a client that is refused because of
+   * overload when to retry.
+   */
   #refuse(link: Link, message: string, code: number = Status.RESOURCE_EXHAUSTED, retryMs?: number): void {
     this.end(link);
     if (this.#inUse(link)) return;

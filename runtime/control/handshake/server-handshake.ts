@@ -341,7 +341,10 @@ export class ServerHandshake {
     return prepared;
   }
 
-  /** Returns whether the client has connected, too. Closes the session when the client has not connected. */
+  /**
+   * Returns whether the client's queue pair has connected as well. Closes the session when the client has not
+   * connected.
+   */
   async #isReady({ context, target: { session } }: Prepared): Promise<boolean> {
     const { fabric } = context;
     const frame = await this.#link.receive(attachedRoundTrips);

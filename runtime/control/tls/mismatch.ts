@@ -8,7 +8,7 @@
 export const plainRefused =
   'this server requires TLS on host:port addresses: give the channel the option tls';
 
-/** The same, when the server has pre-shared keys. */
+/** The server's text for a client without TLS, when the server has pre-shared keys. */
 export const plainRefusedByPsk =
   'this server requires TLS on host:port addresses, with a pre-shared key: give the channel such a key (option tls: psk of the channel)';
 
@@ -16,7 +16,7 @@ export const plainRefusedByPsk =
 export const noTls =
   'the server does not speak TLS at this address: give the server the option tls, or leave it out of this channel';
 
-/** The same, when the client has a pre-shared key. */
+/** The client's text for a server without TLS, when the client has a pre-shared key. */
 export const noTlsForPsk =
   'the server does not speak TLS at this address, but this channel has a pre-shared key: give the server the same key in its option tls, or leave it out of this channel (option tls: psk of the channel)';
 

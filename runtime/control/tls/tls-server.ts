@@ -205,7 +205,10 @@ export class TlsAcceptor {
     );
   }
 
-  /** `shownBy` describes a refused client for the log. */
+  /**
+   * Listens to the events of a TLS server, and returns this server. `shownBy` describes a refused client for
+   * the log.
+   */
   #serving(
     server: Server,
     verifiedOf: (secured: TLSSocket) => Verified,

@@ -5,6 +5,19 @@ import type { Case } from './bed.ts';
 
 export const niceCases: readonly Case[] = [
   {
+    what: 'imports with local names of their own, in any script',
+    before: `import { Metadata as Größe, Status as État, type CallContext as Umfeld } from 'nice-grpc';
+
+export const größe = (context: Umfeld): Größe => context.metadata;
+export const gone = État.NOT_FOUND;
+`,
+    after: `import { type HandlerContext, type Metadata, Status } from 'rdma-rpc';
+
+export const größe = (context: HandlerContext): Metadata => context.metadata;
+export const gone = Status.NOT_FOUND;
+`,
+  },
+  {
     what: 'a server: definition, handlers, errors, context',
     before: `// Our server.
 import { createServer, ServerError, Status, type CallContext } from 'nice-grpc';

@@ -37,7 +37,7 @@ export class ServerProcess {
     this.address = address;
   }
 
-  /** `how` has options of the process, such as its environment. */
+  /** Starts a server in a process of its own. `how` has options of the process, such as its environment. */
   static async start(
     address = '127.0.0.1:0',
     options: RuntimeOptions = {},

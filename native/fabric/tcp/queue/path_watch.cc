@@ -19,11 +19,12 @@ namespace rdma_rpc::fabric::tcp {
 namespace {
 
 /// Limit of retransmissions without an answer. Above it the path counts as silent. The kernel doubles the
-/// time between them; on a local network, this number takes 6 s.
+/// time between retransmissions; on a local network, this number of them takes 6 s.
 constexpr std::uint32_t kUnansweredMax = 5;
-/// The same limit when the peer has sent something since then but has not acknowledged any of these bytes. In
-/// this case perhaps only one direction is silent, or the network loses many packets. If every fifth packet
-/// is lost in either direction, seven attempts in a row fail once in 1,300 times. Seven attempts take 13 s.
+/// The limit of retransmissions when the peer has sent something in the meantime, but has not acknowledged
+/// any of the retransmitted bytes. In this case perhaps only one direction is silent, or the network loses
+/// many packets. If every fifth packet is lost in either direction, seven attempts in a row fail once in
+/// 1,300 times. Seven attempts take 13 s.
 constexpr std::uint32_t kUnansweredOfHeardMax = 6;
 /// When nothing has come from the peer for this number of milliseconds, the lower limit applies.
 constexpr std::uint32_t kSilentMs = 5000;

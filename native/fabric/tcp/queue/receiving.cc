@@ -38,7 +38,7 @@ void QueuePair::read() {
     if (bytes >= kBytesPerTurn) return wants_turn();
     if (!may_read()) return;
     if (in_ == In::refuses) {
-      // The socket does not accept the refusal or the responses before it.
+      // The socket cannot take the refusal, nor the responses that are queued before it.
       peer_reads_.clear();
       batch_.clear();
       conclude_refusal();
