@@ -11,7 +11,7 @@
 #include "binding/event_loop/root_context.h"
 #include "binding/file_lock.h"
 #include "binding/freed_memory.h"
-#include "binding/native_context.h"
+#include "binding/context/native_context.h"
 #include "binding/objects/verbs_inspection.h"
 #include "binding/peer_credentials.h"
 #include "binding/unix_socket.h"
