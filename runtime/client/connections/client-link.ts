@@ -88,6 +88,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
    * check.
    */
   ownCalls = 0;
+  /** True for a connection that was closed before the channel used it. */
+  unneeded = false;
   #streams: ClientStreams | undefined;
   #stale = false;
   #draining = false;
