@@ -7,10 +7,7 @@ const requiresTls = 'this server requires TLS on host:port addresses: give --ca,
 
 test.each([
   ['this release', plainRefused],
-  [
-    'servers before it',
-    'this server takes TLS on host:port addresses only: give the channel the option tls',
-  ],
+  ['servers before it', 'this server takes TLS on host:port addresses only: give the channel the option tls'],
   ['older servers', 'this server takes TLS on host:port addresses only (option tls of the channel)'],
 ])('the text of a server that requires TLS names flags: %s', (_, text) => {
   expect(withFlagsNamed(`the server refused the connection: ${text}`)).toBe(

@@ -47,7 +47,10 @@ async function left(bytes?: SessionPath): Promise<Bed> {
   bed.link.bytes = bytes;
   bed.begin();
   await bed.answerPings();
-  expect([bed.left, bed.link.ended]).toEqual([[expect.stringContaining('on the data connection')], undefined]);
+  expect([bed.left, bed.link.ended]).toEqual([
+    [expect.stringContaining('on the data connection')],
+    undefined,
+  ]);
   return bed;
 }
 
@@ -62,7 +65,11 @@ const probe = 80;
 
 test.each<[string, SessionPath | undefined, SessionPath[]]>([
   ['the fabric has no counters', undefined, []],
-  ['a proxy acknowledges and drops at once, also the calls of the checks', path(mib, 0), [path(mib + probe, 0)]],
+  [
+    'a proxy acknowledges and drops at once, also the calls of the checks',
+    path(mib, 0),
+    [path(mib + probe, 0)],
+  ],
   ['a proxy takes nothing more', path(mib, mib), [path(mib, mib + probe)]],
   [
     'a proxy acknowledges and drops slowly, until nothing is pending',
