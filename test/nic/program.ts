@@ -129,6 +129,10 @@ interface RailsOptions {
   readonly change?: Change;
   readonly fabric?: FabricOptions['fabric'];
   readonly channel?: Pick<ChannelOptions, 'connectTimeoutMs'>;
+  /** The time limit of a device. */
+  readonly deviceMs?: number;
+  /** Whether the first call waits for a later attempt when the first one takes too long. */
+  readonly waits?: boolean;
   /** Whether the server has two addresses. */
   readonly doors?: boolean;
 }
@@ -141,6 +145,8 @@ async function rails({
   change = (frame) => frame,
   fabric = 'verbs',
   channel: options = {},
+  deviceMs,
+  waits = false,
   doors = false,
 }: RailsOptions = {}): Promise<object> {
   const { server, address } = await serve({ ...on('nic2,nic3'), fabric });
@@ -151,9 +157,10 @@ async function rails({
   });
   // The door of the server is tried before its address.
   const resolver = { resolve: async () => [{ address, doors: [way.address] }] };
-  const channel = createChannel(doors ? resolver : way.address, { ...on('nic0,nic1'), fabric, ...options });
+  const verbs = { device: 'nic0,nic1', ...(deviceMs !== undefined && { connectTimeoutMs: deviceMs }) };
+  const channel = createChannel(doors ? resolver : way.address, { fabric, verbs, ...options });
   const error = await createClient(EchoDefinition, channel)
-    .echo({ number: 1 })
+    .echo({ number: 1 }, waits ? { waitForReady: true, timeoutMs: 60_000 } : {})
     .then(
       () => undefined,
       ({ message }: Error) => message,
@@ -218,9 +225,11 @@ const scenarios: Readonly<Record<string, () => Promise<object>>> = {
   calls,
   kills,
   rails: () => rails(),
-  railsWithTcp: () => rails({ fabric: ['verbs', 'tcp'] }),
-  railsInShortTime: () => rails({ fabric: ['verbs', 'tcp'], channel: { connectTimeoutMs: 1500 } }),
-  railsWithDoors: () => rails({ fabric: ['verbs', 'tcp'], doors: true }),
+  railsWithTcp: () => rails({ fabric: ['verbs', 'tcp'], waits: true }),
+  railsInShortTime: () =>
+    rails({ fabric: ['verbs', 'tcp'], waits: true, channel: { connectTimeoutMs: 3000 } }),
+  railsWithDoors: () => rails({ fabric: ['verbs', 'tcp'], waits: true, doors: true }),
+  railsInPartOfTime: () => rails({ deviceMs: 60_000, channel: { connectTimeoutMs: 10_000 } }),
   olderServer: () => rails({ change: olderServer }),
   olderClient: () => rails({ change: olderClient }),
   olderClientWithTcp: () => rails({ change: olderClient, fabric: ['verbs', 'tcp'] }),

@@ -29,8 +29,7 @@ Napi::Value NativeContext::take_long_slot(const Napi::CallbackInfo& info) {
 }
 
 void NativeContext::release_long_slot(const Napi::CallbackInfo& info) {
-  if (engine_ != nullptr)
-    engine_->context().slots().give_long_back(info[0].As<Napi::Number>().Int32Value());
+  if (engine_ != nullptr) engine_->context().slots().give_long_back(info[0].As<Napi::Number>().Int32Value());
 }
 
 Napi::Value NativeContext::submit_bulk(const Napi::CallbackInfo& info) {

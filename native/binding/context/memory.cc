@@ -35,8 +35,7 @@ Napi::Value NativeContext::block_buffer(const Napi::CallbackInfo& info) {
   Engine* engine = this->engine(info);
   if (engine == nullptr) return {};
   const Napi::Value buffer = engine->blocks().buffer(info[0].As<Napi::Number>().Uint32Value());
-  if (buffer.IsEmpty())
-    Napi::Error::New(info.Env(), "rdma-rpc: no such block").ThrowAsJavaScriptException();
+  if (buffer.IsEmpty()) Napi::Error::New(info.Env(), "rdma-rpc: no such block").ThrowAsJavaScriptException();
   return buffer;
 }
 

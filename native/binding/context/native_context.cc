@@ -88,7 +88,6 @@ NativeContext::NativeContext(const Napi::CallbackInfo& info) : Napi::ObjectWrap<
   give_method<&NativeContext::give_block<&BlockBuffers::take>>(self, "takeBlock", this);
 }
 
-
 Engine* NativeContext::engine(const Napi::CallbackInfo& info) {
   if (engine_ == nullptr)
     Napi::Error::New(info.Env(), "rdma-rpc: context is closed").ThrowAsJavaScriptException();

@@ -308,7 +308,7 @@ void CmConnection::expire() {
                            : ready_                  ? "the peer began to connect, but did not finish"
                                                      : "the peer did not ask for the connection";
   fail(what + " within " + std::to_string(qp_.connect_timeout_ms()) +
-       " ms, the part of connectTimeoutMs for this device");
+       " ms (option verbs.connectTimeoutMs, which the devices of an attempt share)");
 }
 
 void CmConnection::up() {

@@ -116,8 +116,8 @@ std::string SidebandConnection::move_to_rts() {
 void SidebandConnection::expire() {
   qp_.fail("no host answers for the peer's GID " + gid_text(peer_.gid.data()) + " within " +
            std::to_string(qp_.connect_timeout_ms()) +
-           " ms, the part of connectTimeoutMs for this device (from " + device_.capabilities().name +
-           ", GID " + gid_text(qp_.address().gid.data()) + ")");
+           " ms (option verbs.connectTimeoutMs, which the devices of an attempt share; from " +
+           device_.capabilities().name + ", GID " + gid_text(qp_.address().gid.data()) + ")");
 }
 
 void SidebandConnection::disconnect() {
