@@ -21,14 +21,7 @@ import type { NativeOpenOptions, NativeVerbsDevice } from './verbs-device.ts';
 import type { VerbsDetails, VerbsWatch } from './verbs-inspection.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
-export type {
-  NativeOptions,
-  Polling,
-  SessionInfo,
-  SessionOptions,
-  SessionPath,
-  VerbsOptions,
-} from './options.ts';
+export type * from './options.ts';
 export type { FileLock } from './sockets.ts';
 export { addStats, noStats, type Stats } from './stats.ts';
 export type { VerbsDetails, VerbsEvent, VerbsPortDetails, VerbsWatch } from './verbs-inspection.ts';

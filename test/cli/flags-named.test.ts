@@ -1,4 +1,6 @@
-/** Errors of the library name options. The commands name their flags instead, also in texts of older servers. */
+/**
+ * Errors of the library name options. The commands name their flags instead, also in texts of older servers.
+ */
 import { expect, test } from 'vitest';
 import { withFlagsNamed } from '../../cli/server/tls-flags.ts';
 import { plainRefused, plainRefusedByPsk } from '../../runtime/control/tls/mismatch.ts';
