@@ -123,16 +123,26 @@ export function securityOf(flags: TlsFlags): Pick<ChannelOptions, 'tls' | 'crede
   };
 }
 
-/** Names of options in errors of the library, and the flags that replace them in the command's errors. */
+const requiresTls = 'this server requires TLS on host:port addresses: give --ca, --psk-file or --tls';
+const requiresCertificate =
+  'this server accepts only clients with a certificate that it trusts: --cert and --key, signed by an authority that it has (its ca)';
+
+/**
+ * Names of options in errors of the library, and the flags that replace them in the command's errors. Some
+ * texts come from the server, which may be of an older version, so the list contains their older forms, too.
+ */
 const inFlags: readonly (readonly [string, string])[] = [
   ['(option connectTimeoutMs of the channel)', '(--timeout)'],
-  [
-    'this server requires TLS on host:port addresses: give the channel the option tls',
-    'this server requires TLS on host:port addresses: give --ca, --psk-file or --tls',
-  ],
+  ['this server requires TLS on host:port addresses: give the channel the option tls', requiresTls],
+  ['this server takes TLS on host:port addresses only: give the channel the option tls', requiresTls],
+  ['this server takes TLS on host:port addresses only (option tls of the channel)', requiresTls],
   [
     'this server accepts only clients with a certificate that it trusts (option tls of the channel)',
-    'this server accepts only clients with a certificate that it trusts: --cert and --key, signed by an authority that it has (its ca)',
+    requiresCertificate,
+  ],
+  [
+    'this server takes clients with a certificate that it trusts (option tls of the channel)',
+    requiresCertificate,
   ],
   [
     'the server does not speak TLS at this address: give the server the option tls, or leave it out of this channel',

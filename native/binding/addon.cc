@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <string>
 
+#include "binding/context/native_context.h"
 #include "binding/event_loop/clock.h"
 #include "binding/event_loop/collections.h"
 #include "binding/event_loop/root_context.h"
 #include "binding/file_lock.h"
 #include "binding/freed_memory.h"
-#include "binding/native_context.h"
 #include "binding/objects/verbs_inspection.h"
 #include "binding/peer_credentials.h"
 #include "binding/unix_socket.h"

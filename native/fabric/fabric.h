@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -102,6 +103,9 @@ struct QpOptions {
   /// Limits of the gather entries and the inline bytes of one request; 0 stands for the limits of the device.
   /// A NIC reserves room for them in each entry of its send queue, which is memory of the kernel.
   std::uint32_t max_sge = 0, max_inline = 0;
+  /// Time limit of connect() in ms, on devices whose own limit (VerbsOptions::connect_timeout_ms) is longer. 0
+  /// stands for the limit of the device. Other fabrics ignore this value.
+  std::uint32_t connect_timeout_ms = 0;
   class ReceiveQueue* shared_receives = nullptr;  ///< must belong to the same completion queue
   std::uint32_t tag = 0;
 };
@@ -115,6 +119,13 @@ std::string why_no_queues(const QpOptions& options, const Capabilities& capabili
 /// tokens in the addresses.
 struct FirstWords {
   std::array<std::byte, 16> own{}, peer{};
+};
+
+/// The kernel's counters of a connection. The bytes are those of its frames, in both directions.
+struct PathProgress {
+  std::uint64_t acknowledged = 0;  ///< sent bytes that the peer's kernel has acknowledged
+  std::uint64_t pending = 0;       ///< bytes that were given to the kernel and are not acknowledged
+  std::uint64_t received = 0;      ///< bytes that have arrived
 };
 
 class QueuePair {
@@ -167,6 +178,9 @@ class QueuePair {
   /// Returns the total number of bytes that READs have fetched, including READs in progress. A device reports
   /// a READ only by its completion, so it returns 0.
   virtual std::uint64_t read_bytes_arrived() const { return 0; }
+  /// Asks the kernel how far the bytes of the connection have come, which takes two system calls. Returns
+  /// nothing on fabrics whose connections are not sockets, and when there is no connection.
+  virtual std::optional<PathProgress> path_progress() const { return std::nullopt; }
   /// Returns whether messages that had arrived when `mark` was made (message_mark()) may still be unpolled.
   /// Returns false in three cases: (1) this fabric's completions come in the order of the operations, (2) the
   /// queue pair was inspected and has no message, or (3) the polls since `mark` have returned as many

@@ -35,6 +35,7 @@ class Session final : public Link {
   /// Returns true when the peer or the network has ended the queue pair, and false when this side has.
   bool ended_there() const { return ended_there_; }
   std::vector<std::byte> local_address() const { return qp_->local_address(); }
+  std::optional<fabric::PathProgress> path_progress() const { return qp_->path_progress(); }
   /// Connects. Returns "", or why the fabric cannot reach that peer. After "" one SESSION_UP event follows,
   /// or one SESSION_DOWN event if the connection fails.
   std::string connect(std::span<const std::byte> peer_address, const fabric::FirstWords* words = nullptr);

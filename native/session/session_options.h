@@ -41,6 +41,8 @@ struct SessionOptions {
   /// True when this side starts the connection on the fabric. Exactly one of the two sides must be active,
   /// and it may be the client or the server. When the value is unset, the client is active.
   std::optional<bool> active{};
+  /// See fabric::QpOptions.
+  std::uint32_t connect_timeout_ms = 0;
   bool is_active() const { return active.value_or(client); }
 };
 

@@ -125,7 +125,7 @@ const devicesPart = 0.8;
 /**
  * Returns the time limit in ms for one of `devices` devices, or undefined where the limit of the device
  * itself is enough. All devices together may take as long as one, and leave time of the attempt for the next
- * fabric.
+ * fabric. The fabric repeats its requests within this limit.
  */
 export function shareMs(
   { verbs, attemptMs = Number.POSITIVE_INFINITY }: LocalSide,
@@ -135,17 +135,7 @@ export function shareMs(
   if (!fabricRow(fabric).hasDevice) return undefined;
   const ownMs = verbs.connectTimeoutMs ?? verbsConnectTimeoutMs.default;
   const limitMs = Math.min(ownMs, attemptMs * devicesPart) / devices;
-  return limitMs < ownMs ? limitMs : undefined;
-}
-
-/** Resolves as `connecting` does, or with a reason when it has not settled in time. */
-export function within(limitMs: number, connecting: Promise<string>): Promise<string> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    const text = `no connection within ${Math.ceil(limitMs)} ms, the time of this device`;
-    timer = setTimeout(resolve, limitMs, text);
-  });
-  return Promise.race([connecting, late]).finally(() => clearTimeout(timer));
+  return limitMs < ownMs ? Math.ceil(limitMs) : undefined;
 }
 
 /** Returns the GID in the address of a queue pair, as a list for `sidesTowards`. */

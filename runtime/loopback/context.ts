@@ -141,6 +141,10 @@ export class LoopbackContext implements NativeContext, SessionHost, MessageHost,
     };
   }
 
+  sessionPath(): undefined {
+    return undefined;
+  }
+
   sessionTrace(): undefined {
     return undefined;
   }

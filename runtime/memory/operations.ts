@@ -4,9 +4,8 @@
  * posts them, on the JS thread of the link.
  */
 import { Status } from '../core/errors/status.ts';
-import { textOf } from '../core/foreign.ts';
 import type { SendBatch } from '../verbs/batches.ts';
-import { refusal, takenBack } from './failures.ts';
+import { noStaging, refusal, takenBack } from './failures.ts';
 import { chunkBytes, stagingSlots } from './limits.ts';
 import type { Local, Place } from './local.ts';
 import type { MemoryQueue, Operation, Order, Posted } from './queue.ts';
@@ -119,7 +118,7 @@ export class Transfer extends Base<void> {
       if (inPlace === undefined) staged = this.#local.take();
     } catch (error) {
       // Nobody else would handle this error, because requests are added in a microtask.
-      this.fail(refusal(Status.RESOURCE_EXHAUSTED, `${kind}: remote memory: ${textOf(error)}`, error));
+      this.fail(noStaging(kind, error));
       return undefined;
     }
     const place = inPlace ?? staged;

@@ -13,7 +13,7 @@ import { clockMs } from '../clock.ts';
 import { addonPath, namedAddon } from './addon-path.ts';
 import { collectYoung } from './collector.ts';
 import { contextNeeds } from './js-runtime.ts';
-import type { NativeOptions, SessionInfo, SessionOptions } from './options.ts';
+import type { NativeOptions, SessionInfo, SessionOptions, SessionPath } from './options.ts';
 import { glibcVersion, whyNoAddon, whyNotNamed } from './remedy.ts';
 import type { NativeSockets } from './sockets.ts';
 import type { Stats } from './stats.ts';
@@ -21,7 +21,7 @@ import type { NativeOpenOptions, NativeVerbsDevice } from './verbs-device.ts';
 import type { VerbsDetails, VerbsWatch } from './verbs-inspection.ts';
 import type { VerbsCapabilities, VerbsReport } from './verbs-report.ts';
 
-export type { NativeOptions, Polling, SessionInfo, SessionOptions, VerbsOptions } from './options.ts';
+export type * from './options.ts';
 export type { FileLock } from './sockets.ts';
 export { addStats, noStats, type Stats } from './stats.ts';
 export type { VerbsDetails, VerbsEvent, VerbsPortDetails, VerbsWatch } from './verbs-inspection.ts';
@@ -147,6 +147,11 @@ export interface NativeContext {
    * runtime/counters/events.ts. Returns undefined for a session that was closed with no call in flight.
    */
   sessionTrace(session: number): { rows: Uint8Array; client: boolean; peer: string } | undefined;
+  /**
+   * Asks the kernel how far the bytes of the session's connection have come, with two system calls. Returns
+   * undefined for a session that is closed, and on fabrics whose connections are not sockets.
+   */
+  sessionPath(session: number): SessionPath | undefined;
 
   /**
    * Returns how many bytes of metadata and message this session may stage in a long slot, or 0 when it may

@@ -143,10 +143,24 @@ export interface SessionOptions {
    */
   timeLimits?: { readonly defaultUs?: number; readonly maxUs?: number };
   /**
+   * For devices: the time limit in ms of the attempt to connect, when it is shorter than that of the device.
+   */
+  connectTimeoutMs?: number;
+  /**
    * Seals everything that leaves the session. `keys` has 32 bytes each for sent frames, received frames, sent
    * bulk and received bulk. The keys must be used for this session only.
    */
   seal?: { readonly cipher: string; readonly keys: Uint8Array };
+}
+
+/** Numbers of bytes of a session's connection. */
+export interface SessionPath {
+  /** Sent bytes that the peer's kernel has acknowledged. */
+  acknowledged: number;
+  /** Bytes that were given to this host's kernel and are not acknowledged. */
+  pending: number;
+  /** Bytes that have arrived. */
+  received: number;
 }
 
 export interface SessionInfo {

@@ -6,6 +6,8 @@ import { type Duplex, duplexPair } from 'node:stream';
 import { createClient } from 'rdma-rpc';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ClientChannel } from '../../runtime/client/channel.ts';
+import { ClientLink } from '../../runtime/client/connections/client-link.ts';
+import { SilenceChecks } from '../../runtime/client/connections/silence-checks.ts';
 import type { FabricName } from '../../runtime/fabrics.ts';
 import { RpcServer } from '../../runtime/server/server.ts';
 import { echoHandlers } from '../runtime/echo-service.ts';
@@ -22,6 +24,8 @@ class Pair {
   mute = false;
   dials = 0;
   readonly handled: string[] = [];
+  /** The lines of the channel's log. */
+  readonly lines: string[] = [];
   readonly held: (() => void)[] = [];
   readonly channel: ClientChannel;
   readonly #servers: RpcServer[] = [];
@@ -46,7 +50,8 @@ class Pair {
         .accept(far, 'client');
       return near;
     };
-    const options = { log: () => undefined, ...(fabricUpgradeMs !== undefined && { fabricUpgradeMs }) };
+    const log = (line: string): void => void this.lines.push(line);
+    const options = { log, ...(fabricUpgradeMs !== undefined && { fabricUpgradeMs }) };
     this.channel = new ClientChannel({ address: 'pair', dial, fabrics: ['shm', 'sim'] }, options);
   }
 
@@ -81,6 +86,7 @@ let pair: Pair;
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(async () => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
   await pair.close();
 });
 
@@ -151,6 +157,27 @@ describe('fabricUpgradeMs', () => {
     await pair.lose();
     await client.echo({ text: 'again' });
     expect(pair.fabric).toBe('shm');
+  });
+
+  test('a connection that comes too late is closed, and is not logged as lost', async () => {
+    let first: ClientLink | undefined;
+    const done = vi.spyOn(ClientLink.prototype, 'onCallDone').mockImplementation(function (this: ClientLink) {
+      first ??= this;
+    });
+    await connected(everyMs);
+    done.mockRestore();
+    pair.offered = ['shm', 'sim'];
+    const closed = vi.spyOn(ClientLink.prototype, 'close');
+    const down = vi.spyOn(ClientLink.prototype, 'onSessionDown');
+    // The channel asks for this limit when the second connection is there. Now the server leaves the first.
+    vi.spyOn(SilenceChecks.prototype, 'nextLimitMs').mockImplementationOnce(() => {
+      first!.drain();
+      return everyMs;
+    });
+    await pair.look();
+    await until(() => down.mock.calls.length === 2);
+    expect(closed.mock.calls).toContainEqual(['a better fabric came too late']);
+    expect(pair.lines.filter((line) => line.includes('lost'))).toEqual([]);
   });
 
   test('a channel that is closed during the attempt stops it', async () => {

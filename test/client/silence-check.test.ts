@@ -2,64 +2,14 @@
  * Tests the check of a silent connection: which answers on the sideband connection and on the data connection
  * lead to which finding, and how long the check takes.
  */
-import { RpcError, Status } from 'rdma-rpc';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ClientLink } from '../../runtime/client/connections/client-link.ts';
 import { verifyTimeoutMs } from '../../runtime/client/connections/limits.ts';
 import { type Finding, SilenceCheck } from '../../runtime/client/connections/silence-check.ts';
-import type { CallExtras } from '../../runtime/client/session/call-extras.ts';
-import { Silence } from '../../runtime/client/session/silence.ts';
+import { FakeLink, settled, unimplemented } from './fake-link.ts';
 
 beforeEach(() => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
 afterEach(() => vi.useRealTimers());
-
-/** A scripted connection. */
-class FakeLink {
-  ownCalls = 0;
-  pings = 0;
-  probes = 0;
-  /** Whether a call slot is free. */
-  room = true;
-  /** What the client knows of the call on the data connection when it is cancelled. */
-  processed: 'no' | 'maybe' = 'maybe';
-  answer: ((value: unknown) => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  readonly silence = new Silence(() => undefined);
-
-  readonly session = {
-    silence: this.silence,
-    start: (_: unknown, __: unknown, ___: number, extras: CallExtras, resolve: (value: unknown) => void) => {
-      if (!this.room) return false;
-      ++this.probes;
-      this.answer = (value) => {
-        this.answer = undefined;
-        resolve(value);
-      };
-      extras.watch(
-        {
-          cancelCall: () =>
-            this.fail(new RpcError(Status.CANCELLED, 'cancelled', { processed: this.processed })),
-        },
-        0,
-      );
-      return true;
-    },
-  };
-
-  fail(error: RpcError): void {
-    this.answer?.(Promise.reject(error));
-  }
-
-  ping(timeoutMs: number, onNone: () => void): void {
-    ++this.pings;
-    this.#timer = setTimeout(onNone, timeoutMs);
-  }
-
-  pong(check: SilenceCheck): void {
-    clearTimeout(this.#timer);
-    check.onPong();
-  }
-}
 
 function begin() {
   const link = new FakeLink();
@@ -67,12 +17,6 @@ function begin() {
   const check = new SilenceCheck(link as unknown as ClientLink, (finding) => found.push(finding));
   return { link, check, found };
 }
-
-/** Lets the promise of the call settle. */
-const settled = async (): Promise<void> => {
-  for (let turn = 0; turn < 5; ++turn) await undefined;
-};
-const unimplemented = new RpcError(Status.UNIMPLEMENTED, 'no such method', { processed: 'no' });
 
 type Step = (bed: ReturnType<typeof begin>) => void;
 const pong: Step = ({ link, check }) => link.pong(check);

@@ -8,6 +8,7 @@ import { connect } from 'node:net';
 import { Worker } from 'node:worker_threads';
 import {
   type Channel,
+  type ChannelOptions,
   createChannel,
   createClient,
   createServer,
@@ -123,23 +124,43 @@ const olderClient: Change = (frame) => {
   return frame.type === 'welcome' ? { ...frame, features: 0, gids: undefined } : frame;
 };
 
+interface RailsOptions {
+  /** Makes one side act as a side of another release. */
+  readonly change?: Change;
+  readonly fabric?: FabricOptions['fabric'];
+  readonly channel?: Pick<ChannelOptions, 'connectTimeoutMs'>;
+  /** The time limit of a device. */
+  readonly deviceMs?: number;
+  /** Whether the first call waits for a later attempt when the first one takes too long. */
+  readonly waits?: boolean;
+  /** Whether the server has two addresses. */
+  readonly doors?: boolean;
+}
+
 /**
  * Connects where each side has several devices. Returns the devices of both ends, or the error of a call, and
- * the number of attaches of the client. `change` makes one side act as a side of another release.
+ * the number of attaches of the client.
  */
-async function rails(
-  change: Change = (frame) => frame,
-  fabric: FabricOptions['fabric'] = 'verbs',
-): Promise<object> {
+async function rails({
+  change = (frame) => frame,
+  fabric = 'verbs',
+  channel: options = {},
+  deviceMs,
+  waits = false,
+  doors = false,
+}: RailsOptions = {}): Promise<object> {
   const { server, address } = await serve({ ...on('nic2,nic3'), fabric });
   let attaches = 0;
   const way = await changedWay(address, (frame) => {
     if (frame.type === 'attach') ++attaches;
     return change(frame);
   });
-  const channel = createChannel(way.address, { ...on('nic0,nic1'), fabric });
+  // The door of the server is tried before its address.
+  const resolver = { resolve: async () => [{ address, doors: [way.address] }] };
+  const verbs = { device: 'nic0,nic1', ...(deviceMs !== undefined && { connectTimeoutMs: deviceMs }) };
+  const channel = createChannel(doors ? resolver : way.address, { fabric, verbs, ...options });
   const error = await createClient(EchoDefinition, channel)
-    .echo({ number: 1 })
+    .echo({ number: 1 }, waits ? { waitForReady: true, timeoutMs: 60_000 } : {})
     .then(
       () => undefined,
       ({ message }: Error) => message,
@@ -204,9 +225,14 @@ const scenarios: Readonly<Record<string, () => Promise<object>>> = {
   calls,
   kills,
   rails: () => rails(),
-  olderServer: () => rails(olderServer),
-  olderClient: () => rails(olderClient),
-  olderClientWithTcp: () => rails(olderClient, ['verbs', 'tcp']),
+  railsWithTcp: () => rails({ fabric: ['verbs', 'tcp'], waits: true }),
+  railsInShortTime: () =>
+    rails({ fabric: ['verbs', 'tcp'], waits: true, channel: { connectTimeoutMs: 3000 } }),
+  railsWithDoors: () => rails({ fabric: ['verbs', 'tcp'], waits: true, doors: true }),
+  railsInPartOfTime: () => rails({ deviceMs: 60_000, channel: { connectTimeoutMs: 10_000 } }),
+  olderServer: () => rails({ change: olderServer }),
+  olderClient: () => rails({ change: olderClient }),
+  olderClientWithTcp: () => rails({ change: olderClient, fabric: ['verbs', 'tcp'] }),
   manyAttaches,
   times,
 };

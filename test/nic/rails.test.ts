@@ -77,3 +77,26 @@ test('a client may try four devices, and is refused after that', async () => {
   const answers = ['welcome', ...Array<string>(4).fill('unreachable'), 'refusal', 'end'];
   expect(await runOnNics('manyAttaches', on(addresses))).toEqual({ answers, wrong: [] });
 });
+
+/**
+ * Addresses of NICs whose requests to connect are lost on the way, with `~` all of them and with `-` the
+ * first. The NICs pass their trials, and their ports are ACTIVE.
+ */
+const silent = ['~10.1.0.1', '~10.2.0.1', '10.1.0.2', '10.2.0.2'];
+const losesFirst = ['-10.1.0.1', '-10.2.0.1', '10.1.0.2', '10.2.0.2'];
+
+test.each([
+  ['in the usual time of an attempt', 'railsWithTcp'],
+  ['in a time that is shorter than that of a device', 'railsInShortTime'],
+  ['in the time of one of two doors', 'railsWithDoors'],
+])('two devices that get no answer leave time for tcp: %s', async (_, scenario) => {
+  // On a busy machine an attempt may take too long all the same. Then a later attempt connects.
+  const devices = ['tcp', 'tcp'];
+  expect(await runOnNics(scenario, on(silent))).toMatchObject({ wrong: [], devices });
+});
+
+test('a device repeats a request that was lost within its part of the time', async () => {
+  // A quarter of the time of one device alone would be more than its part of the attempt.
+  const devices = ['nic0', 'nic2'];
+  expect(await runOnNics('railsInPartOfTime', on(losesFirst))).toEqual({ wrong: [], devices, attaches: 1 });
+});

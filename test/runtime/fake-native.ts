@@ -196,6 +196,10 @@ export class FakeNative implements NativeContext {
     return this.sessionErrorText;
   }
 
+  sessionPath(): undefined {
+    return undefined;
+  }
+
   sessionTrace(): undefined {
     return undefined;
   }

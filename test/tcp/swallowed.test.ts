@@ -90,6 +90,45 @@ test.each(Object.entries(ways))(
   },
 );
 
+/** More bytes than the sockets on the way take. */
+const uploadBytes = 12 << 20;
+
+/**
+ * The network between the client and a proxy passes only what the test reads. The real counters of the kernel
+ * tell whether bytes move.
+ */
+test('an upload over a slow network keeps its connection until no byte moves', async () => {
+  const { client, passages, link } = await open();
+  const { client: near, server: far } = passages[1]!;
+  const upload = caught(client.echo({ payload: new Uint8Array(uploadBytes) }));
+  // The server asks for the bytes of the request, so the network becomes slow after their beginning.
+  let passed = 0;
+  await new Promise<void>((resolve) => {
+    near.on('data', ({ byteLength }) => {
+      passed += byteLength;
+      if (passed > uploadBytes / 100) resolve();
+    });
+  });
+  near.removeAllListeners('data').unpipe(far).pause();
+  await until(() => link.path()!.pending > 0);
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  await answerPings(() => link.onSilence());
+  await until(() => link.draining);
+  for (let minute = 1; minute <= 3; ++minute) {
+    const { acknowledged } = link.path()!;
+    await until(() => {
+      near.read();
+      return link.path()!.acknowledged > acknowledged;
+    });
+    await answerPings(() => vi.advanceTimersByTime(silenceMaxMs));
+    await until(() => vi.getTimerCount() > 0);
+    expect(link.ended).toBeUndefined();
+  }
+  await answerPings(() => vi.advanceTimersByTime(silenceMaxMs));
+  expect(await upload).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
+  expect(link.ended).toMatch(/^nothing comes over the data connection/);
+});
+
 test('a connection that carries bytes again keeps its calls', async () => {
   const { client, log, passages, link } = await open();
   const hurry = new AbortController();

@@ -56,6 +56,7 @@ session::SessionOptions read_session_options(const Napi::Object& given, std::str
     if (times.Has("defaultUs")) options.timeout_default_us = u64(times, "defaultUs");
     if (times.Has("maxUs")) options.timeout_max_us = u64(times, "maxUs");
   }
+  if (given.Has("connectTimeoutMs")) options.connect_timeout_ms = u32(given, "connectTimeoutMs");
   const Napi::Value seal = given.Get("seal");
   if (seal.IsObject()) options.seal = read_seal(seal.As<Napi::Object>(), error);
   return options;

@@ -46,7 +46,8 @@ std::string Link::open_resources(const SendQueue::QueueLimits& queue_limits) {
                            .polls_on = true,
                            .flush_together = true,
                            .max_sge = kSgeMax,
-                           .max_inline = SendQueue::inline_max(capabilities_)};
+                           .max_inline = SendQueue::inline_max(capabilities_),
+                           .connect_timeout_ms = options_.connect_timeout_ms};
   receives_.describe(queues);
   qp_ = shared_.device->create_qp(*shared_.cq, queues, &why);
   if (qp_ == nullptr) return why;

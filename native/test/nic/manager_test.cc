@@ -105,6 +105,30 @@ TEST_F(ByManager, AnAddressThatMovesToOtherHardwareEndsTheConnection) {
   EXPECT_EQ(next.error, "");
 }
 
+/// The interval after which a request is repeated is a part of the limit of the attempt, not of the device.
+TEST_F(ByManager, ARequestIsRepeatedWithinTheLimitOfItsAttempt) {
+  auto by_minutes = by_manager();
+  by_minutes.connect_timeout_ms = 600'000;
+  devices_[0].reset();
+  devices_[0] = open(*nics_[0], by_minutes);
+  nics_[0]->requests_to_lose = 2;
+  const Connected pair(*devices_[0], *devices_[1],
+                       {.send_wr_max = 16, .recv_wr_max = 16, .connect_timeout_ms = 400});
+  EXPECT_EQ(pair.error, "");
+  EXPECT_TRUE(pair.up());
+}
+
+TEST_F(ByManager, AnAttemptWithoutAnswersEndsAtItsOwnLimit) {
+  nics_[0]->requests_to_lose = UINT32_MAX;
+  const Connected pair(*devices_[0], *devices_[1],
+                       {.send_wr_max = 16, .recv_wr_max = 16, .connect_timeout_ms = 40});
+  fabric::Wc none[1];
+  while (pair.client->state() != fabric::QpState::err) pair.client_cq->poll({none, 1});
+  const std::string why = pair.client->error();
+  EXPECT_EQ(why.find("no answer from 10.0.0.2:"), 0u) << why;
+  EXPECT_NE(why.find(" within 40 ms (option verbs.connectTimeoutMs, "), std::string::npos) << why;
+}
+
 TEST_F(ByManager, AListenerThatHasGoneIsNamed) {
   const auto cq = devices_[0]->create_cq(16);
   auto other = devices_[1]->create_cq(16);

@@ -55,8 +55,8 @@ struct Connected {
     error = server->connect(client->local_address());
     if (error.empty()) error = client->connect(server->local_address());
     fabric::Wc none[1];
-    constexpr int kPolls = 1'000'000;  // the queue pairs are connected on other threads, which takes a while
-    for (int i = 0; i < kPolls && error.empty() && !up(); ++i) {
+    // The queue pairs are connected on other threads. The time limit of an attempt ends this loop.
+    while (error.empty() && !up()) {
       client_cq->poll({none, 1});
       server_cq->poll({none, 1});
       for (const auto* qp : {client.get(), server.get()}) {

@@ -18,6 +18,7 @@ import type { Connection } from '../../control/handshake/client-handshake.ts';
 import type { Link } from '../../control/link.ts';
 import { levelNumber, levelOf } from '../../control/security-level.ts';
 import { lastWordsMs } from '../../limits.ts';
+import type { SessionPath } from '../../native/native.ts';
 import type { LoadWeight } from '../balancing/load-weight.ts';
 import type { CallQueue } from '../queue/call-queue.ts';
 import { ClientSession } from '../session/client-session.ts';
@@ -87,6 +88,8 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
    * check.
    */
   ownCalls = 0;
+  /** True for a connection that was closed before the channel used it. */
+  unneeded = false;
   #streams: ClientStreams | undefined;
   #stale = false;
   #draining = false;
@@ -176,6 +179,12 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     clearTimeout(this.#pongTimer);
     this.#pongTimer = setTimeout(onNone, timeoutMs);
     this.#link.send({ type: 'ping' });
+  }
+
+  /** Returns how far the bytes of the data connection have come. The query takes system calls. */
+  path(): SessionPath | undefined {
+    const { context, target } = this.connection;
+    return context.native.sessionPath(target.session);
   }
 
   /** Number of calls and streams of the application in flight. */

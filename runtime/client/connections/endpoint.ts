@@ -210,7 +210,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   onDown(link: ClientLink): void {
     this.#links.delete(link);
     this.#silence.stop(link);
-    if (this.#gone === undefined && !link.draining && !link.unserved)
+    if (this.#gone === undefined && !link.draining && !link.unserved && !link.unneeded)
       this.#log(`the connection was lost: ${link.ended}`);
     this.#owner.totals.remove(link);
     if (this.#links.size === 0) {
@@ -324,11 +324,10 @@ export class Endpoint implements ClientLinkOwner, Watched {
     const timer = attemptLimit(this.#owner.settings.connectTimeoutMs, abandon);
     try {
       const found = this.#adopt(await this.#open({ ...side, fabrics }, abandon.signal));
-      if (found.ended !== undefined) return false;
-      if (abandon.signal.aborted || old === undefined || this.link !== old || this.state !== 'ready') {
-        found.close(this.#gone ?? 'a better fabric came too late');
-        return false;
-      }
+      const isWanted = this.link === old && this.state === 'ready' && !abandon.signal.aborted;
+      found.unneeded = !isWanted || found.ended !== undefined;
+      if (found.unneeded) found.close(this.#gone ?? 'a better fabric came too late');
+      if (found.unneeded || old === undefined) return false;
       this.link = found;
       this.#set('ready');
       old.drain();

@@ -4,12 +4,13 @@
  *
  * New calls leave a connection whose server answers nothing, or answers on the sideband connection only.
  * Calls under way stay on the old connection, because the server or the network may only be slow. When the
- * data connection has carried nothing for another minute, the old connection ends, because calls without a
- * deadline would otherwise wait for ever.
+ * data connection has carried nothing for another minute, and no bytes have moved on it, the old connection
+ * ends, because calls without a deadline would otherwise wait for ever.
  */
 import { clockMs } from '../../clock.ts';
 import { Backoff } from './backoff.ts';
 import type { ClientLink } from './client-link.ts';
+import { hasMoved } from './data-progress.ts';
 import { silenceMaxMs, silenceMs } from './limits.ts';
 import { type Finding, SilenceCheck } from './silence-check.ts';
 
@@ -80,14 +81,15 @@ export class SilenceChecks {
     this.#onLeave(link, `calls to ${this.#address} reached their deadlines, and ${rest}`);
   }
 
-  /** Ends a connection that was left, unless its data connection carries something again. */
+  /** Ends a connection that was left, unless its data connection carries something again or still moves. */
   #await(link: ClientLink): void {
     const { silence } = link.session;
     const { ends } = silence;
+    const before = link.path();
     const again = (): void => {
       if (silence.ends !== ends) return;
       this.#check(link, (finding) => {
-        if (finding === 'no data')
+        if (finding === 'no data' && !hasMoved(before, link.path()))
           link.close(
             `nothing comes over the data connection to ${this.#address}, although the server answers on the ` +
               'sideband connection; check the proxies and firewalls on the way',

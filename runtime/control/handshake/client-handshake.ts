@@ -36,7 +36,7 @@ import {
 import { hostIdentity } from '../host.ts';
 import { Link, refused } from '../link.ts';
 import { verifiedOf } from '../peer-identity.ts';
-import { shareMs, sidesTowards, within } from '../rails.ts';
+import { shareMs, sidesTowards } from '../rails.ts';
 import { checkLevel, levelOf, type Protection, protectionOfClient } from '../security-level.ts';
 import { ownAddress, peerEndpoint } from '../socket/address.ts';
 import { type Dial, dialledPath } from '../socket/dial.ts';
@@ -206,11 +206,12 @@ export class ClientHandshake {
         cipher === undefined || attempt === undefined
           ? {}
           : { seal: { cipher, keys: attempt.sealKeys('client') } };
-      prepared = prepareSession(side, fabric, limits, limits, features, { protection, ...seal });
+      const more = { protection, ...seal, ...(limitMs !== undefined && { connectTimeoutMs: limitMs }) };
+      prepared = prepareSession(side, fabric, limits, limits, features, more);
     } catch (error) {
       return textOf(error);
     }
-    const why = await this.#connect(prepared, attempt, limitMs).catch((error: unknown) => {
+    const why = await this.#connect(prepared, attempt).catch((error: unknown) => {
       discardSession(prepared, textOf(error));
       throw error;
     });
@@ -241,13 +242,9 @@ export class ClientHandshake {
 
   /**
    * Sends attach, reads attached, and connects this side's queue pair. Resolves with '' or with the reason of
-   * the failure. The caller owns the session. `limitMs` limits the time for the queue pair.
+   * the failure. The caller owns the session.
    */
-  async #connect(
-    prepared: Prepared,
-    attempt: BoundAttempt | undefined,
-    limitMs: number | undefined,
-  ): Promise<string> {
+  async #connect(prepared: Prepared, attempt: BoundAttempt | undefined): Promise<string> {
     const link = this.#link;
     const { context, target } = prepared;
     const { fabric } = context;
@@ -264,7 +261,7 @@ export class ClientHandshake {
     link.awaits = `the sideband connection was made, but none for data (${fabric})`;
     const { through } = this.#side;
     const connecting = context.sessions.connect(target.session, answer.address, through, words);
-    const why = await link.whileOpen(limitMs === undefined ? connecting : within(limitMs, connecting));
+    const why = await link.whileOpen(connecting);
     link.awaits = undefined;
     if (why === '') return '';
     // The server may have sent a refusal and then ended its queue pair. That frame is read first, because it

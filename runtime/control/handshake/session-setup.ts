@@ -145,7 +145,7 @@ export function prepareSession(
   peer: PeerLimits,
   agreed: PeerLimits,
   features: number,
-  { protection, seal }: Protected,
+  { protection, seal, connectTimeoutMs }: Protected & Pick<SessionOptions, 'connectTimeoutMs'>,
 ): Prepared {
   const { inflightMax, streamsMax = 0 } = agreed;
   const peerSlotBytes =
@@ -168,6 +168,7 @@ export function prepareSession(
       ...(arenaBytesMax !== undefined && { arenaBytesMax }),
       ...(side.timeLimits !== undefined && { timeLimits: side.timeLimits }),
       ...(seal !== undefined && { seal }),
+      ...(connectTimeoutMs !== undefined && { connectTimeoutMs }),
     });
     const eagerBytes = Math.min(slotBytesOn(fabric), peerSlotBytes);
     const aligned = (features & feature.aligned) !== 0;

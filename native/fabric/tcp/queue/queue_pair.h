@@ -44,6 +44,7 @@
 #include "fabric/tcp/queue/completion_queue.h"
 #include "fabric/tcp/queue/frame_batch.h"
 #include "fabric/tcp/queue/incoming.h"
+#include "fabric/tcp/queue/path_progress.h"
 #include "fabric/tcp/queue/path_watch.h"
 #include "fabric/tcp/queue/peer_reads.h"
 #include "fabric/tcp/queue/send_queue.h"
@@ -70,6 +71,9 @@ class QueuePair final : public fabric::QueuePair {
   }
   std::uint64_t unsent_write_bytes() const override { return sends_.unsent_write_bytes(); }
   std::uint64_t read_bytes_arrived() const override { return read_bytes_arrived_; }
+  std::optional<PathProgress> path_progress() const override {
+    return socket_ ? kernel_path_progress(socket_.get()) : std::nullopt;
+  }
   /// Messages and READ responses share one stream of bytes and one completion ring.
   bool may_hold_messages(std::uint64_t) const override { return false; }
   void to_error() override;

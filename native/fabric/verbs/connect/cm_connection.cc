@@ -47,7 +47,7 @@ CmConnection::~CmConnection() {
 
 std::string CmConnection::start(const Address& peer) {
   peer_ = peer;
-  limit_ = Attempts::Clock::now() + std::chrono::milliseconds(manager_.device().options().connect_timeout_ms);
+  limit_ = Attempts::Clock::now() + std::chrono::milliseconds(qp_.connect_timeout_ms());
   set_timer();
   std::string why;
   if (qp_.address().active != 0) {
@@ -72,7 +72,7 @@ std::string CmConnection::start(const Address& peer) {
 void CmConnection::set_timer() {
   // A listener of another program would mistake a second request for one of another client.
   const bool asks = qp_.address().active != 0 && !is_iwarp(peer_) && !peer_.other;
-  const std::chrono::milliseconds limit(manager_.device().options().connect_timeout_ms);
+  const std::chrono::milliseconds limit(qp_.connect_timeout_ms());
   const auto soon = Attempts::Clock::now() + limit / kRequests;
   attempts_.limit(*this, asks ? std::min(limit_, soon) : limit_);
 }
@@ -307,7 +307,8 @@ void CmConnection::expire() {
   const std::string what = qp_.address().active != 0 ? "no answer from " + peer_name()
                            : ready_                  ? "the peer began to connect, but did not finish"
                                                      : "the peer did not ask for the connection";
-  fail(what + " within " + std::to_string(manager_.device().options().connect_timeout_ms) + " ms");
+  fail(what + " within " + std::to_string(qp_.connect_timeout_ms()) +
+       " ms (option verbs.connectTimeoutMs, which the devices of an attempt share)");
 }
 
 void CmConnection::up() {

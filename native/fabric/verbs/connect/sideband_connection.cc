@@ -55,8 +55,8 @@ std::string SidebandConnection::start(const Address& peer) {
   }
   thread_ = ConnectThread::start(to_rtr, device_.attempts().wake_up());
   if (thread_ == nullptr) return "no thread to connect on: " + std::string(std::strerror(EAGAIN));
-  device_.attempts().limit(
-      *this, Attempts::Clock::now() + std::chrono::milliseconds(device_.options().connect_timeout_ms));
+  device_.attempts().limit(*this,
+                           Attempts::Clock::now() + std::chrono::milliseconds(qp_.connect_timeout_ms()));
   if (own.active != 0) return "";
   const std::optional<int> result = thread_->result(kPassiveWait);
   if (!result) return "";
@@ -115,8 +115,9 @@ std::string SidebandConnection::move_to_rts() {
 
 void SidebandConnection::expire() {
   qp_.fail("no host answers for the peer's GID " + gid_text(peer_.gid.data()) + " within " +
-           std::to_string(device_.options().connect_timeout_ms) + " ms (from " + device_.capabilities().name +
-           ", GID " + gid_text(qp_.address().gid.data()) + ")");
+           std::to_string(qp_.connect_timeout_ms()) +
+           " ms (option verbs.connectTimeoutMs, which the devices of an attempt share; from " +
+           device_.capabilities().name + ", GID " + gid_text(qp_.address().gid.data()) + ")");
 }
 
 void SidebandConnection::disconnect() {

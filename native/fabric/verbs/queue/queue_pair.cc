@@ -1,6 +1,7 @@
 // See queue_pair.h.
 #include "fabric/verbs/queue/queue_pair.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "fabric/verbs/connect/cm_connection.h"
@@ -12,6 +13,11 @@ namespace {
 
 constexpr unsigned kRemoteRights = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 
+std::uint32_t connect_limit_ms(const QpOptions& options, const Device& device) {
+  const std::uint32_t own = device.options().connect_timeout_ms;
+  return options.connect_timeout_ms == 0 ? own : std::min(options.connect_timeout_ms, own);
+}
+
 }  // namespace
 
 QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::DeviceCq& device_cq,
@@ -22,6 +28,7 @@ QueuePair::QueuePair(Device& device, CompletionQueue& cq, CompletionQueue::Devic
       type_(options.type),
       qkey_(options.qkey),
       stepwise_(options.stepwise),
+      connect_timeout_ms_(connect_limit_ms(options, device)),
       qp_(std::move(qp)),
       address_(address),
       state_(options.stepwise ? QpState::reset : QpState::init),

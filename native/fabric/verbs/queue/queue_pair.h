@@ -62,6 +62,8 @@ class QueuePair final : public fabric::QueuePair {
   ibv_qp* get() const { return qp_.get(); }
   QpType type() const { return type_; }
   bool is_stepwise() const { return stepwise_; }
+  /// Returns the time limit of an attempt to connect.
+  std::uint32_t connect_timeout_ms() const { return connect_timeout_ms_; }
   const Address& address() const { return address_; }
   const std::optional<FirstWords>& first_words() const { return words_; }
   /// Returns all rights that the peer may get on this queue pair. The key of each request restricts them.
@@ -165,6 +167,7 @@ class QueuePair final : public fabric::QueuePair {
   const QpType type_;
   const std::uint32_t qkey_;
   const bool stepwise_;
+  const std::uint32_t connect_timeout_ms_;
   QpPtr qp_;
   std::vector<std::unique_ptr<Group>> groups_;  ///< for UD
   Address address_;

@@ -204,6 +204,10 @@ IN_FRONT int rdma_connect(rdma_cm_id* handle, rdma_conn_param* param) {
   const LockGuard guard(lock());
   Id& id = of(handle);
   id.param = *param;
+  if (id.nic->requests_to_lose != 0) {
+    --id.nic->requests_to_lose;
+    return 0;
+  }
   const sockaddr_in& to = id.route.addr.dst_sin;
   const auto found = std::find_if(listeners().begin(), listeners().end(), [&](const Id* each) {
     return each->route.addr.src_sin.sin_port == to.sin_port && has_address(*each->nic, to.sin_addr);

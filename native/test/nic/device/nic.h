@@ -85,6 +85,9 @@ class Nic {
   bool reaches(const ibv_gid& peer) const;
   /// The limit of a packet's bytes. Longer packets are lost.
   std::uint32_t wire_mtu = 4096;
+  /// Number of requests of rdma_cm from this NIC that are lost on the way, from now on. A switch that drops
+  /// the packets of rdma_cm loses all of them, although the port is ACTIVE and the device passes its trial.
+  std::uint32_t requests_to_lose = 0;
   /// True while all packets are lost, see lose_link().
   bool link_lost = false;
 

@@ -5,7 +5,10 @@
 // profile of profiles.cc. A `!` behind the name means a NIC that is the same but has no windows. A NIC with
 // an address has it on a network interface of its own, and this host then has no other interfaces; the NIC
 // reaches the network of this address alone. With `?` in front of its address, as in `mlx5@?10.1.0.1/24`, it
-// reaches no other address of its network, as with a wrong VLAN. Names of devices are nic0, nic1 and so on.
+// reaches no other address of its network, as with a wrong VLAN. With `~` there, all NICs have rdma_cm, and
+// its requests from this NIC are lost on the way, as when a switch drops them; with `-`, only its first
+// request is lost. Names of devices are nic0, nic1 and so on.
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -41,14 +44,17 @@ void add(const std::string& word, Machine& machine, Host*& host) {
   if (at == std::string::npos) return;
   // The object is never deleted, because threads of Node may ask for it until the process ends.
   if (host == nullptr) host = new Host;
-  const bool reaches_none = word[at + 1] == '?';
-  const std::size_t begin = at + (reaches_none ? 2 : 1);
+  const char mark = word[at + 1];
+  const bool reaches_none = mark == '?', loses_all = mark == '~', loses_first = mark == '-';
+  const std::size_t begin = at + (reaches_none || loses_all || loses_first ? 2 : 1);
   const std::string ip = word.substr(begin, slash - begin);
   const unsigned prefix =
       slash == std::string::npos ? 32u : static_cast<unsigned>(std::stoul(word.substr(slash + 1)));
   host->addresses.push_back({"rail" + std::to_string(number), ip, number + 100, prefix});
   nic.set_gid(1, ip, number + 100);
   nic.reaches_bits = reaches_none ? 32 : prefix;
+  nic.requests_to_lose = loses_all ? UINT32_MAX : loses_first ? 1 : 0;
+  machine.has_manager = machine.has_manager || loses_all || loses_first;
 }
 
 __attribute__((constructor)) void make_nics() {
