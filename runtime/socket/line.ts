@@ -51,8 +51,8 @@ export interface LineOwner {
   onOver(refused: boolean): void;
 }
 
-/** Result of a write: '' for success, otherwise the code of the error. */
-export type Written = (code: '' | 'ECONNRESET' | 'EPIPE' | 'ECANCELED') => void;
+/** Result of a write: '' for success, otherwise the code of the error. `cause` is the error of the stream. */
+export type Written = (code: '' | 'ECONNRESET' | 'EPIPE' | 'ECANCELED', cause?: unknown) => void;
 
 const nothing: Uint8Array[] = [];
 const ignore = (): void => undefined;
@@ -84,6 +84,8 @@ export class Line {
   #over = false;
   /** Error of the stream that was not yet passed to the socket. */
   #lost: { readonly cause: unknown } | undefined;
+  /** Error with which the stream has ended. */
+  #cause: unknown;
   #timer: NodeJS.Timeout | undefined;
 
   /**
@@ -133,11 +135,11 @@ export class Line {
   /** Sends one segment. `stays` is true when the caller will not change the buffers any more. */
   write(data: Uint8Array[], stays: boolean, onWritten: Written): void {
     if (this.#gone) {
-      onWritten(this.#code);
+      onWritten(this.#code, this.#cause);
       return;
     }
     this.outlet.push(new OutgoingSegment(data, stays), (taken) =>
-      onWritten(taken ? '' : this.#gone ? this.#code : 'ECANCELED'),
+      onWritten(taken ? '' : this.#gone ? this.#code : 'ECANCELED', this.#cause),
     );
   }
 
@@ -266,6 +268,7 @@ export class Line {
     if (this.#over) return;
     this.#over = true;
     this.#gone = true;
+    this.#cause = error;
     clearTimeout(this.#timer);
     this.#lost ??= { cause: error };
     const refused = !this.#open && this.user !== undefined;
