@@ -51,7 +51,7 @@ export interface LineOwner {
   onOver(refused: boolean): void;
 }
 
-/** Result of a write: '' for success, otherwise the code of the error. `cause` is the error of the stream. */
+/** Result of a write: '' for success, otherwise the code of the error, and its cause if it is known. */
 export type Written = (code: '' | 'ECONNRESET' | 'EPIPE' | 'ECANCELED', cause?: unknown) => void;
 
 const nothing: Uint8Array[] = [];
@@ -84,8 +84,6 @@ export class Line {
   #over = false;
   /** Error of the stream that was not yet passed to the socket. */
   #lost: { readonly cause: unknown } | undefined;
-  /** Error with which the stream has ended. */
-  #cause: unknown;
   #timer: NodeJS.Timeout | undefined;
 
   /**
@@ -135,11 +133,12 @@ export class Line {
   /** Sends one segment. `stays` is true when the caller will not change the buffers any more. */
   write(data: Uint8Array[], stays: boolean, onWritten: Written): void {
     if (this.#gone) {
-      onWritten(this.#code, this.#cause);
+      onWritten(this.#code);
       return;
     }
-    this.outlet.push(new OutgoingSegment(data, stays), (taken) =>
-      onWritten(taken ? '' : this.#gone ? this.#code : 'ECANCELED', this.#cause),
+    const segment = new OutgoingSegment(data, stays);
+    this.outlet.push(segment, (taken) =>
+      onWritten(taken ? '' : this.#gone ? this.#code : 'ECANCELED', segment.fault),
     );
   }
 
@@ -268,7 +267,6 @@ export class Line {
     if (this.#over) return;
     this.#over = true;
     this.#gone = true;
-    this.#cause = error;
     clearTimeout(this.#timer);
     this.#lost ??= { cause: error };
     const refused = !this.#open && this.user !== undefined;

@@ -22,6 +22,8 @@ export class OutgoingSegment implements SegmentInit {
   readonly fin: boolean;
   readonly reset: boolean;
   readonly byteLength: number;
+  /** The reason why the segment cannot be encoded. */
+  fault: Error | undefined;
   readonly #inPlace: boolean;
 
   /**
@@ -42,7 +44,9 @@ export class OutgoingSegment implements SegmentInit {
 
   /** Throws when a buffer has lost its bytes since it was written. */
   check(): void {
-    if (bytesOf(this.data) !== this.byteLength) throw bufferLost();
+    if (bytesOf(this.data) === this.byteLength) return;
+    this.fault = bufferLost();
+    throw this.fault;
   }
 }
 
