@@ -4,6 +4,12 @@ import { formatAddress, parseAddress } from '../../runtime/control/socket/addres
 import type { RelayCounts } from './counts.ts';
 import { warn } from './program-side.ts';
 
+/**
+ * Connections to `--metrics` at a time. Further ones are closed, so that they do not take the file
+ * descriptors that the connections of programs need.
+ */
+export const metricsConnectionsMax = 64;
+
 const rows: readonly (readonly [keyof RelayCounts, string, 'counter' | 'gauge', string])[] = [
   ['open', 'connections_open', 'gauge', 'Connections that are open'],
   ['accepted', 'connections_total', 'counter', 'Connections that have come'],
@@ -36,6 +42,7 @@ export function serveMetrics(
     response.writeHead(found ? 200 : 404, { 'content-type': 'text/plain; version=0.0.4' });
     response.end(found ? metricsText(counts) : 'not found; see /metrics\n');
   });
+  server.maxConnections = metricsConnectionsMax;
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ host: parsed.host, port: parsed.port }, () => {

@@ -76,8 +76,8 @@ export function readError(cause: unknown): SystemError {
   return systemError('read', 'ECONNRESET', '', cause);
 }
 
-export function writeError(code: string): SystemError {
-  return systemError('write', code, '', undefined);
+export function writeError(code: string, cause: unknown): SystemError {
+  return systemError('write', code, '', cause);
 }
 
 export function listenError(address: string, cause: unknown): SystemError {

@@ -51,8 +51,8 @@ export interface LineOwner {
   onOver(refused: boolean): void;
 }
 
-/** Result of a write: '' for success, otherwise the code of the error. */
-export type Written = (code: '' | 'ECONNRESET' | 'EPIPE' | 'ECANCELED') => void;
+/** Result of a write: '' for success, otherwise the code of the error, and its cause if it is known. */
+export type Written = (code: '' | 'ECONNRESET' | 'EPIPE' | 'ECANCELED', cause?: unknown) => void;
 
 const nothing: Uint8Array[] = [];
 const ignore = (): void => undefined;
@@ -136,8 +136,9 @@ export class Line {
       onWritten(this.#code);
       return;
     }
-    this.outlet.push(new OutgoingSegment(data, stays), (taken) =>
-      onWritten(taken ? '' : this.#gone ? this.#code : 'ECANCELED'),
+    const segment = new OutgoingSegment(data, stays);
+    this.outlet.push(segment, (taken) =>
+      onWritten(taken ? '' : this.#gone ? this.#code : 'ECANCELED', segment.fault),
     );
   }
 

@@ -20,8 +20,8 @@ const done: IteratorResult<OutgoingSegment> = Object.freeze({ value: undefined, 
 export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
   readonly #queue: Queued[] = [];
   readonly #onGone: () => void;
-  /** The callback of the last segment that the stream has taken. */
-  #onTaken: Taken | undefined;
+  /** The last segment that the stream has taken, until its callback is called. */
+  #last: Queued | undefined;
   /** Settles the promise of `next()` while it waits for a segment. */
   #waiting: ((result: IteratorResult<OutgoingSegment>) => void) | undefined;
   #ending = false;
@@ -37,10 +37,10 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
   }
 
   next(): Promise<IteratorResult<OutgoingSegment>> {
-    const onTaken = this.#onTaken;
-    this.#onTaken = undefined;
+    const last = this.#last;
+    this.#last = undefined;
     // The callback may add segments or close this object.
-    onTaken?.(true);
+    last?.onTaken(true);
     const first = this.#queue.shift();
     if (first !== undefined) return Promise.resolve(this.#give(first));
     if (this.#ending || this.#closed) {
@@ -92,20 +92,21 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
 
   /**
    * Drops the segments that the stream has not taken, because it takes nothing more. The last segment that
-   * the stream took counts as written, just as bytes count as written when the system has accepted them.
+   * the stream took counts as written, just as bytes count as written when the system has accepted them. A
+   * segment that could not be encoded does not.
    */
   close(): void {
     this.#closed = true;
-    const onTaken = this.#onTaken;
-    this.#onTaken = undefined;
-    onTaken?.(true);
+    const last = this.#last;
+    this.#last = undefined;
+    last?.onTaken(last.segment.fault === undefined);
     this.clear();
     this.#finish();
   }
 
-  #give({ segment, onTaken }: Queued): IteratorResult<OutgoingSegment> {
-    this.#onTaken = onTaken;
-    return { value: segment, done: false };
+  #give(queued: Queued): IteratorResult<OutgoingSegment> {
+    this.#last = queued;
+    return { value: queued.segment, done: false };
   }
 
   #finish(): void {

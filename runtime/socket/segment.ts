@@ -12,6 +12,7 @@ import { Method } from '../codec/service/method.ts';
 import type { MessageType } from '../codec/types.ts';
 import { gatherBytes } from '../limits.ts';
 import { Segment as Generated, type SegmentInit, SocketsDefinition } from './gen/rdma_rpc/socket.rdma.ts';
+import { bufferLost, bytesOf } from './segments.ts';
 
 export type Segment = Generated;
 
@@ -20,6 +21,9 @@ export class OutgoingSegment implements SegmentInit {
   readonly data: Uint8Array[];
   readonly fin: boolean;
   readonly reset: boolean;
+  readonly byteLength: number;
+  /** The reason why the segment cannot be encoded. */
+  fault: Error | undefined;
   readonly #inPlace: boolean;
 
   /**
@@ -30,6 +34,7 @@ export class OutgoingSegment implements SegmentInit {
     this.data = data;
     this.fin = fin;
     this.reset = reset;
+    this.byteLength = bytesOf(data);
     this.#inPlace = stays && data.some(({ byteLength }) => byteLength >= gatherBytes);
   }
 
@@ -37,10 +42,11 @@ export class OutgoingSegment implements SegmentInit {
     return this.#inPlace;
   }
 
-  get byteLength(): number {
-    let bytes = 0;
-    for (const each of this.data) bytes += each.byteLength;
-    return bytes;
+  /** Throws when a buffer has lost its bytes since it was written. */
+  check(): void {
+    if (bytesOf(this.data) === this.byteLength) return;
+    this.fault = bufferLost();
+    throw this.fault;
   }
 }
 
@@ -91,7 +97,10 @@ function encodeCopied(segment: OutgoingSegment, writer: Writer, start: number, l
 const segmentType: MessageType<Generated, OutgoingSegment> = messageType<Generated, OutgoingSegment>({
   typeName: Generated.typeName,
   create: (init) => Generated.create(init),
-  bound: (segment, writer) => (segment.inPlace ? Generated.bound(segment, writer) : copiedBound(segment)),
+  bound: (segment, writer) => {
+    segment.check();
+    return segment.inPlace ? Generated.bound(segment, writer) : copiedBound(segment);
+  },
   encodeTo: (segment, writer, at, limit = writer.bytes.length) =>
     segment.inPlace
       ? Generated.encodeTo(segment, writer, at, limit)

@@ -1,6 +1,31 @@
 /** Cuts the buffers of one write into segments of a limited size. */
 import { segmentBytes } from './limits.ts';
 
+export function bytesOf(buffers: readonly Uint8Array[]): number {
+  let bytes = 0;
+  for (const each of buffers) bytes += each.byteLength;
+  return bytes;
+}
+
+/** Returns whether the memory of a buffer was transferred, so that the buffer has no bytes any more. */
+export function isDetached({ buffer, byteLength }: Uint8Array): boolean {
+  if (byteLength !== 0) return false;
+  try {
+    new Uint8Array(buffer);
+    return false;
+  } catch {
+    // No view of detached memory can be made. Node 20 has no property that tells.
+    return true;
+  }
+}
+
+/** Returns the error for a buffer that has lost its bytes, which the peer would miss. */
+export const bufferLost = (): TypeError =>
+  new TypeError(
+    'a written buffer was transferred or resized before the callback of its write. ' +
+      'Wait for the callback, or write a copy',
+  );
+
 /**
  * Returns the buffers of each segment, in order. Buffers are cut without a copy; empty buffers are left out.
  */

@@ -10,15 +10,19 @@ import { IdleTimer } from './idle-timer.ts';
 import type { Line, LineUser } from './line.ts';
 import { UserBuffer } from './on-read.ts';
 import { noEndpoint } from './place.ts';
-import { segmentsOf } from './segments.ts';
+import { bufferLost, bytesOf, isDetached, segmentsOf } from './segments.ts';
 import type { SocketEnds, SocketOptions, SocketOwner } from './socket-type.ts';
 
 const noEnds: SocketEnds = { remote: noEndpoint, local: noEndpoint, peer: undefined };
 
 type WriteCallback = (error?: Error | null) => void;
-type Waiting = { readonly chunks: readonly Uint8Array[]; readonly callback: WriteCallback };
+type Waiting = {
+  readonly chunks: readonly Uint8Array[];
+  readonly bytes: number;
+  readonly callback: WriteCallback;
+};
 
-function bytesOf(chunk: unknown, encoding: BufferEncoding): Uint8Array {
+function toBytes(chunk: unknown, encoding: BufferEncoding): Uint8Array {
   return typeof chunk === 'string' ? Buffer.from(chunk, encoding) : (chunk as Uint8Array);
 }
 
@@ -116,7 +120,7 @@ export class Socket extends Duplex {
     this.#waiting = undefined;
     this.emit('connect');
     this.emit('ready');
-    if (waiting !== undefined) this.#send(waiting.chunks, waiting.callback);
+    if (waiting !== undefined) this.#send(waiting);
     if (!this.isPaused()) this.read(0);
   }
 
@@ -170,7 +174,7 @@ export class Socket extends Duplex {
   }
 
   override _write(chunk: unknown, encoding: BufferEncoding, callback: WriteCallback): void {
-    this.#write([bytesOf(chunk, encoding)], callback);
+    this.#write([toBytes(chunk, encoding)], callback);
   }
 
   override _writev(
@@ -178,7 +182,7 @@ export class Socket extends Duplex {
     callback: WriteCallback,
   ): void {
     this.#write(
-      chunks.map(({ chunk, encoding }) => bytesOf(chunk, encoding)),
+      chunks.map(({ chunk, encoding }) => toBytes(chunk, encoding)),
       callback,
     );
   }
@@ -228,33 +232,40 @@ export class Socket extends Duplex {
   }
 
   #write(chunks: readonly Uint8Array[], callback: WriteCallback): void {
-    const bytes = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const bytes = bytesOf(chunks);
     this.#dispatched += bytes;
     this.#underWay = bytes;
     const written: WriteCallback = (error) => {
       this.#underWay = 0;
       callback(error);
     };
-    if (this.connecting) this.#waiting = { chunks, callback: written };
-    else this.#send(chunks, written);
+    const waiting = { chunks, bytes, callback: written };
+    if (this.connecting) this.#waiting = waiting;
+    else this.#send(waiting);
   }
 
-  #send(chunks: readonly Uint8Array[], callback: WriteCallback): void {
+  #send({ chunks, bytes, callback }: Waiting): void {
     const line = this.#line;
     if (line === undefined) {
       callback(nodeError('ERR_SOCKET_CLOSED', 'Socket is closed'));
       return;
     }
     this.#idle.touch();
+    if (bytesOf(chunks) !== bytes || chunks.some(isDetached)) {
+      // The peer must not mistake the part that it has received for the whole.
+      this.#hadReset = true;
+      callback(bufferLost());
+      return;
+    }
     const segments = segmentsOf(chunks);
     let left = segments.length;
     if (left === 0) callback();
     for (const data of segments) {
-      line.write(data, this.#stays, (code) => {
+      line.write(data, this.#stays, (code, cause) => {
         this.#idle.touch();
         if (left <= 0) return;
         left = code === '' ? left - 1 : 0;
-        if (left === 0) callback(code === '' || this.destroyed ? null : writeError(code));
+        if (left === 0) callback(code === '' || this.destroyed ? null : writeError(code, cause));
       });
     }
   }

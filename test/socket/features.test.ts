@@ -10,7 +10,7 @@ import { addHealth, HealthDefinition } from 'rdma-rpc/health';
 import { addSockets, connect, type Socket } from 'rdma-rpc/socket';
 import { expect, test } from 'vitest';
 import { until } from '../outcomes.ts';
-import { listening, pair } from './pair.ts';
+import { errorOf, listening, pair } from './pair.ts';
 
 test('a socket is async iterable, takes strings, and counts bytes', async () => {
   await using two = await pair();
@@ -82,6 +82,31 @@ test('a buffer may be reused once the callback of its write was called', async (
   two.client.end();
   expect((await received).includes(255)).toBe(false);
 });
+
+test.each([
+  [false, 'at once'],
+  [true, 'at once'],
+  [false, 'before the connection is made'],
+  [true, 'behind another write'],
+] as const)(
+  'a transferred buffer of a write that has not ended is an error on both sides: writesStay %s, %s',
+  async (writesStay, when) => {
+    const sockets = await listening();
+    const accepted = once(sockets, 'connection') as Promise<[Socket]>;
+    const client = connect(sockets.where!, { writesStay });
+    const failed = once(client, 'error') as Promise<[Error]>;
+    if (when !== 'before the connection is made') await once(client, 'connect');
+    const block = new ArrayBuffer(3_000_000);
+    if (when === 'behind another write') client.write(Buffer.alloc(3_000_000));
+    client.end(new Uint8Array(block));
+    structuredClone(block, { transfer: [block] });
+    const [server] = await accepted;
+    server.resume();
+    expect(await errorOf(server)).toBe('ECONNRESET read');
+    expect((await failed)[0].message).toMatch(/a written buffer was transferred or resized/);
+    await sockets[Symbol.asyncDispose]();
+  },
+);
 
 test('many corked writes travel in one message', async () => {
   await using two = await pair();
