@@ -42,6 +42,8 @@ const receivesEach = 2;
 interface Player {
   readonly qp: QueuePair;
   readonly index: number;
+  /** The request of each message, which is posted again and again. */
+  readonly request: SendBatch;
   sent: number;
   received: number;
   /** Whether the last message has left, so that its memory may be filled again. */
@@ -59,8 +61,8 @@ export class End implements Disposable {
   readonly #players: readonly Player[];
   readonly #byNumber = new Map<number, Player>();
   readonly #done = new Completions(64);
-  readonly #send = new SendBatch(1);
-  readonly #recv = new RecvBatch(1);
+  /** The receive of each slot, which is posted again each time that its message has been taken. */
+  readonly #receives: readonly RecvBatch[];
   readonly #header: number;
   /** The source of the bytes of all messages. Message n has the bytes from n % 256 on. */
   readonly #pattern: Uint8Array;
@@ -108,11 +110,14 @@ export class End implements Disposable {
     this.#players = Array.from({ length: queuePairs }, (_, index) => {
       const shared = this.#srq === undefined ? {} : { srq: this.#srq };
       const qp = this.#pd.createQp({ type, cq: this.#cq, role, qkey: datagrams ? qkey : 0, ...shared });
-      const player = { qp, index, sent: 0, received: 0, idle: true };
+      const player = { qp, index, request: new SendBatch(1), sent: 0, received: 0, idle: true };
       this.#byNumber.set(qp.qpNum, player);
       return player;
     });
     // Receives are posted before the peer can send, because an RDMA device has no buffer of its own.
+    this.#receives = Array.from({ length: receives }, (_, slot) =>
+      new RecvBatch(1).recv(slot, this.#mr, this.#slotAt(slot), size + this.#header),
+    );
     for (let slot = 0; slot < receives; ++slot) this.#postReceive(slot, this.#players[slot % queuePairs]!.qp);
   }
 
@@ -153,6 +158,11 @@ export class End implements Disposable {
 
   /** Sends the first ping of each queue pair, on the side that begins. */
   start(): void {
+    const { size } = this.#options;
+    for (const { request, index } of this.#players) {
+      request.send(index, SendFlags.signaled).sge(this.#mr, index * size, size);
+      if (this.#to !== undefined) request.to(this.#to.ah, this.#to.qpn, qkey);
+    }
     if (this.#first) for (const player of this.#players) this.#ping(player);
   }
 
@@ -205,26 +215,31 @@ export class End implements Disposable {
   #check(player: Player, slot: number, byteLength: number): void {
     const { size } = this.#options;
     const at = this.#slotAt(slot) + this.#header;
-    const from = player.received % 256;
-    const wanted = this.#pattern.subarray(from, from + size);
     if (byteLength !== size + this.#header)
       throw new Error(`message ${player.received} has ${byteLength - this.#header} bytes, not ${size}`);
-    if (Buffer.compare(wanted, this.#mr.bytes.subarray(at, at + size)) !== 0)
-      throw new Error(`message ${player.received} of queue pair ${player.qp.qpNum} has wrong bytes`);
     ++player.received;
+    if (this.#options.check) this.#checkBytes(player, at);
+  }
+
+  #checkBytes(player: Player, at: number): void {
+    const { size } = this.#options;
+    const message = player.received - 1;
+    const wanted = this.#pattern.subarray(message % 256, (message % 256) + size);
+    if (Buffer.compare(wanted, this.#mr.bytes.subarray(at, at + size)) !== 0)
+      throw new Error(`message ${message} of queue pair ${player.qp.qpNum} has wrong bytes`);
     this.bytesChecked += size;
   }
 
   #ping(player: Player): void {
-    const { size } = this.#options;
-    const at = player.index * size;
-    const from = player.sent % 256;
-    this.#mr.bytes.set(this.#pattern.subarray(from, from + size), at);
-    const request = this.#send.clear().send(player.sent, SendFlags.signaled).sge(this.#mr, at, size);
-    if (this.#to !== undefined) request.to(this.#to.ah, this.#to.qpn, qkey);
-    player.qp.post(request);
+    if (this.#options.check) this.#fill(player);
+    player.qp.post(player.request);
     player.idle = false;
     ++player.sent;
+  }
+
+  #fill({ index, sent }: Player): void {
+    const { size } = this.#options;
+    this.#mr.bytes.set(this.#pattern.subarray(sent % 256, (sent % 256) + size), index * size);
   }
 
   #slotAt(slot: number): number {
@@ -232,10 +247,7 @@ export class End implements Disposable {
     return queuePairs * size + slot * (size + this.#header);
   }
   #postReceive(slot: number, qp: QueuePair): void {
-    const batch = this.#recv
-      .clear()
-      .recv(slot, this.#mr, this.#slotAt(slot), this.#options.size + this.#header);
-    (this.#srq ?? qp).postRecv(batch);
+    (this.#srq ?? qp).postRecv(this.#receives[slot]!);
   }
 
   [Symbol.dispose](): void {

@@ -18,6 +18,8 @@ export interface Options {
   readonly queuePairs: number;
   /** Whether to sleep until completions arrive instead of polling. */
   readonly events: boolean;
+  /** Whether messages are filled and each received byte is checked. The programs in C do neither. */
+  readonly check: boolean;
   /** The index in the GID table of an RDMA device. */
   readonly gidIndex: number | undefined;
   /** The chance that a packet of UC or UD is lost, in millionths, and the seed of the world, both for sim. */
@@ -38,6 +40,7 @@ Without HOST this side listens, and with HOST it connects. On sim both ends are 
   -n, --iters N        rounds of each queue pair, default 1000
   -q, --qp N           srq: queue pairs that share their receives, default 16
   -e, --events         sleep for completions instead of polling
+      --unchecked      fill and check no messages, as the programs in C
   -g, --gid-idx N      RDMA devices: index in the GID table
   -p, --port N         port of the listening side, default 18515
       --both           both ends in this process, on any device
@@ -50,6 +53,7 @@ const flags = {
   iters: { type: 'string', short: 'n', default: '1000' },
   qp: { type: 'string', short: 'q', default: '16' },
   events: { type: 'boolean', short: 'e', default: false },
+  unchecked: { type: 'boolean', default: false },
   'gid-idx': { type: 'string', short: 'g' },
   port: { type: 'string', short: 'p', default: '18515' },
   both: { type: 'boolean', default: false },
@@ -79,6 +83,7 @@ export function optionsOf(args: readonly string[]): Options {
     iters: whole('iters', values.iters, 1, 1e9),
     queuePairs: kind === 'srq' ? whole('qp', values.qp, 1, 1024) : 1,
     events: values.events,
+    check: !values.unchecked,
     gidIndex: values['gid-idx'] === undefined ? undefined : whole('gid-idx', values['gid-idx'], 0, 255),
     lossPpm: whole('loss', values.loss, 0, 1_000_000),
     seed: whole('seed', values.seed, 0, Number.MAX_SAFE_INTEGER),

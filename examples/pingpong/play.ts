@@ -38,18 +38,24 @@ async function meet(end: End, meeting: Meeting): Promise<void> {
 
 async function finish(ends: readonly End[], events: boolean, silenceMs: number): Promise<void> {
   let quietSince = Date.now();
+  /** Whether a message has arrived since the last look at the clock, which takes longer than a poll. */
+  let lately = false;
   let polls = 0;
   const late = (): void => {
+    if (lately) quietSince = Date.now();
+    lately = false;
     if (Date.now() - quietSince > silenceMs)
       throw new Error(
         `no message for ${silenceMs / 1000} s: the peer has ended, or a message of uc, ud or multicast was lost, which is not sent again`,
       );
   };
-  while (!ends.every(({ over }) => over)) {
+  let over = false;
+  while (!over) {
     let came = false;
     for (const end of ends) came = end.advance() || came;
     if (came) {
-      quietSince = Date.now();
+      over = ends.every((end) => end.over);
+      lately = true;
       polls = 0;
     } else if (events) {
       await Promise.race([
