@@ -1,6 +1,6 @@
 /**
  * Connections of `node:tls` alone, with the same certificates and settings as ours. They show the cost of a
- * handshake without this package. It implements only the harness's connections.
+ * handshake without this package. This peer only opens connections, and makes no calls.
  */
 import { constants } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,11 +1,11 @@
 /**
  * Measures the share of the bare ring's rate that a call can reach at all. It runs the JS code of both sides,
- * with nothing between them. A call here consists of a promise, generated code that writes and reads a
- * message, values copied into the application's memory, an async handler and the code that awaits the
- * handler. The limit's call is the same, with its own slots. It has no session, deadline, event, credit or
- * transport, and runs on one thread. The ratio of the two rates is the share of the ring's rate that would
- * remain if sessions, deadlines, events, credits and the transport cost nothing. It prints a table. Run it by
- * hand, after setup:
+ * with nothing between them, on one thread. It measures two kinds of calls. Ours consists of a promise,
+ * generated code that writes and reads a message, values copied into the application's memory, an async
+ * handler and the code that awaits the handler. The limit's call is the same, with the limit's own slots.
+ * Neither has a session, deadline, event, credit or transport. The program divides the rate of our calls by
+ * the rate of the limit's calls, and prints a table. A real call cannot reach a larger share of the ring's
+ * rate, because these five also cost time. Run it by hand, after setup:
  *
  *   node dist/bench/floor.js [--rounds 9]
  */

@@ -63,7 +63,7 @@ export function quickStartTable(all: readonly Row[]): string {
   return table([['calls/s', ...columns.map(([, title]) => title), 'of given back', '× grpc-js'], ...lines]);
 }
 
-/** The verdicts of one Node's rows on each goal. */
+/** The verdict on each goal, by the rows of one version of Node. */
 export interface NodeVerdicts {
   readonly version: string;
   readonly verdicts: readonly Verdict[];
@@ -91,8 +91,8 @@ function shareText(share: number | undefined): string {
 }
 
 /**
- * Returns one line for each scenario: our figures in full, and calls/s of the other peers. The rows are those
- * of one Node.
+ * Returns one line for each scenario: our figures in full, and calls/s of the other peers. All rows were
+ * measured on the same version of Node.
  */
 export function scenarioLines(rows: readonly Row[]): string {
   const counted = rows.filter(
@@ -131,8 +131,8 @@ export function scenarioLines(rows: readonly Row[]): string {
 }
 
 /**
- * Returns the lines of both networks, each network with the columns of its own peers. The rows are those of
- * one Node.
+ * Returns the lines of both networks, each network with the columns of its own peers. All rows were measured
+ * on the same version of Node.
  */
 function scenarioPart(rows: readonly Row[], level: string): string {
   const tcp = (row: Row): boolean => row.scenario.startsWith('tcp-');
@@ -231,7 +231,7 @@ function readmeLine(rows: readonly Row[], name: string, scenario: string, peer: 
 
 /**
  * Returns one table: first the program of the quick start, then programs that do everything that the guide
- * recommends. The rows are those of one Node.
+ * recommends. All rows were measured on the same version of Node.
  */
 export function readmeTable(rows: readonly Row[]): string {
   const plain = unique(rows.map(({ scenario }) => scenario)).filter((name) => /^(tcp-)?plain-/.test(name));

@@ -1,7 +1,7 @@
 /**
  * Makes the pictures of the README: `rdma-rpc top` as a terminal shows it (an SVG whose text can be
- * selected), and the page that `rdma-rpc bench` writes. Both show the example examples/kv under load. It
- * needs tmux and Chromium. It is not part of the package.
+ * selected), and the page that `rdma-rpc bench` writes. Both show the example examples/kv under load. The
+ * script needs tmux and Chromium, and is not part of the package.
  *
  *   node scripts/pictures.mjs        after npm run setup
  */

@@ -206,7 +206,7 @@ try {
   rows.push(['Kubernetes: event → first call', ...percentiles(await withKubernetes()), 'p99 100']);
   rows.push([`killed → out (TTL ${ttlMs} ms)`, ...percentiles(await killed(url)), `most ${ttlMs + 1000}`]);
   console.log(`\n${table(rows)}\n`);
-  console.log(`${options.restarts} of three servers replaced in turn: ${await restarted(url)}`);
+  console.log(`one of three servers replaced, ${options.restarts} times: ${await restarted(url)}`);
   console.log(`etcd down for ${options.down} s, then empty: ${await down(server)}`);
   console.log(`\n${machineText()}`);
 } finally {

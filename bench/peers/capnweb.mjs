@@ -1,6 +1,6 @@
 // The peer Cap'n Web, which has objects and promises over JSON. Its messages are strings, as over a
-// WebSocket. They travel in frames of ours on a unix socket, which costs less than a WebSocket. It encodes
-// `bytes` as base64. All other settings have their defaults.
+// WebSocket. They travel in frames of ours on a unix socket, which costs less than a WebSocket. Cap'n Web
+// encodes `bytes` as base64. All other settings have their defaults.
 import net from 'node:net';
 import { RpcSession, RpcTarget } from 'capnweb';
 import { FrameWriter, readFrames } from './frames.mjs';

@@ -1,5 +1,6 @@
 // The fastest hand-made protocol with node:net and msgpackr. All calls that one event-loop iteration has to
-// send are one array, which is packed and written at once. It has no deadlines, errors or flow control.
+// send are one array, which is packed and written at once. The protocol has no deadlines, errors or flow
+// control.
 import net from 'node:net';
 import { Packr } from 'msgpackr';
 import { headOf, readFrames } from './frames.mjs';

@@ -1,6 +1,6 @@
 /**
  * Measures `rdma-rpc/socket` beside rsocket, by the traffic of `rstream`, between two RDMA devices of this
- * machine. It prints a table with the medians of rounds that are taken in turns.
+ * machine. It prints a table with medians. Each round runs all programs, one after the other.
  *
  *   node dist/bench/sockets/rstream.js [--smc] [--rstream FILE] DEVICE ADDRESS DEVICE ADDRESS
  *

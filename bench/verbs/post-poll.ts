@@ -1,7 +1,7 @@
 /**
  * Measures post and poll of a SEND of 32 bytes through `rdma-rpc/verbs`, beside the same loop in C++ on the
- * fabrics (post_poll.cc). Both ends are in one thread. It prints a table with the medians of rounds that are
- * taken in turns.
+ * fabrics (post_poll.cc). Both ends are in one thread. It prints a table with medians. Each round runs both
+ * programs, one after the other.
  *
  *   cmake -B build/bench -DRDMA_RPC_BENCH=ON && cmake --build build/bench --target post_poll
  *   node dist/bench/verbs/post-poll.js [DEVICE...]     default: sim shm; in a guest: rxe0

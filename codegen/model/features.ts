@@ -1,7 +1,7 @@
 /**
  * Features: the differences between proto2, proto3 and the editions, as settings that a file, message, field
- * or enum may change. They are resolved from the outermost element to the innermost element. It is called
- * while the model is built; later code does not depend on a file's syntax.
+ * or enum may change. They are resolved from the outermost element to the innermost element. This file is
+ * used while the model is built; later code does not depend on a file's syntax.
  */
 import type { OptionTree } from '../options/tree.ts';
 

@@ -1,7 +1,7 @@
 /**
  * Reads options that affect generated code. The options of proto/rdma_rpc/options.proto change the generated
- * code. All other custom options are passed on as plain data in protobuf's JSON form. It is called while the
- * model is built.
+ * code. All other custom options are passed on as plain data in protobuf's JSON form. This file is used while
+ * the model is built.
  */
 import { shortFloat } from '../../runtime/codec/float.ts';
 import { labels, typeName } from '../descriptor/types.ts';

@@ -34,8 +34,8 @@ export class FabricContext {
   /** True when the device has been removed. The sessions then end, and no new user gets this context. */
   deviceGone = false;
   /**
-   * Time at which the current batch of events arrived. The second value is true while the first event of the
-   * batch is being handled, because until then that time is exact.
+   * Time at which the current batch of events arrived. The time is exact while the first event of the batch
+   * is being handled (`firstOfBatch`). Later events wait for the handlers of earlier events.
    */
   batchMs = 0;
   firstOfBatch = false;

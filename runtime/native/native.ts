@@ -57,7 +57,7 @@ export interface NativeContext {
   readonly sessionSlots: Int32Array;
   /**
    * The segments (gather entries) of a bulk submission, used when all of them lie in the arena or the encode
-   * scratch buffer. It has room for the maximum number of segments in a submission.
+   * scratch buffer. The array has room for the maximum number of segments in a submission.
    */
   readonly gatherEntries: Int32Array;
   /**

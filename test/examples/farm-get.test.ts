@@ -107,7 +107,7 @@ test.each([1, 2, 3, 4, 5])('no GET returns parts of two PUTs: schedule %d', asyn
     for (const at of state.values()) for (const _ of at.steps ?? []);
     await Promise.all(gets);
     expect(checked).toBe(gets.length);
-    // Otherwise the schedule would test nothing.
+    // A schedule in which no READ meets a write would test nothing.
     expect(client.torn).toBeGreaterThan(10);
   });
 });

@@ -8,8 +8,8 @@ import { projectFiles, read } from './tree.ts';
 
 const table = 'runtime/fabrics.ts';
 /**
- * In `createInProcessChannel`, both sides are in one process. The programs of perf have fabrics of their own,
- * and `rdma-rpc/verbs` exports the fabrics themselves.
+ * The files that may check for a fabric by its name: `createInProcessChannel` chooses its fabric itself, perf
+ * has a list of fabrics of its own, and users of `rdma-rpc/verbs` name the fabric that they open.
  */
 const choosesItself =
   /^(runtime\/in-process\.ts|runtime\/verbs\/.*|runtime\/native\/verbs-device\.ts|cli\/perf\/.*)$/;

@@ -137,8 +137,8 @@ export const fabricBugs = [
   {
     name: 'the closing frame of a dead path is left to the kernel',
     file: 'fabric/tcp/queue/queue_pair.cc',
-    from: '  if (path_.is_silent()) {\n    // Otherwise no frame would arrive',
-    to: '  if (path_.is_silent() && words_) {\n    // Otherwise no frame would arrive',
+    from: '  if (path_.is_silent()) {\n    // Nothing more is sent',
+    to: '  if (path_.is_silent() && words_) {\n    // Nothing more is sent',
     program,
     caughtBy: 'TcpPathThatIsSilent.IsNamedByItsEndsAndResetBehindTheReason',
   },

@@ -15,7 +15,7 @@ export const sessionBugs = [
     name: 'a segmented message is begun with credits for its first frame only',
     file: 'session/link/send_queue.cc',
     from: 'may_send(kControlCredits + reserved_, 1 + frame.tail.count())',
-    // Otherwise the bug would write beyond the end of the queue, and crash.
+    // The bug has `room()`, because without it the bug would write beyond the end of the queue, and crash.
     to: 'may_send(kControlCredits + reserved_, 1) && room(1 + frame.tail.count())',
     program,
     caughtBy: 'Segments.NeedFewerCreditsThanComeBackForSure',

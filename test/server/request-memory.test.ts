@@ -238,7 +238,7 @@ describe('the memory of a request', () => {
     });
   });
 
-  // Otherwise the answer would wait for itself when both do not fit.
+  // If the request stayed, the answer would wait for itself when both do not fit.
   test('may be collected while an answer that does not contain it waits for memory', async () => {
     let received: WeakRef<object> | undefined;
     const { native } = asked(

@@ -54,7 +54,7 @@ test('delay the answers to others by some seconds, but not until these calls fai
   go();
   await until(() => stats().arenaLeasedBytes >= (clients * answers - 1) * answerBytes);
   for (let i = 0; i < 8; ++i) {
-    // Otherwise these clients would get memory only after 30 s.
+    // The limit is below 30 s, because after 30 s the stopped clients' sessions end and free their memory.
     const reply = await honest.fetch({ number: MiB }, { timeoutMs: 9000 });
     expect(reply.payload.byteLength).toBe(MiB);
     leaseOf(reply)?.release();

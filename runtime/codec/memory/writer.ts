@@ -54,7 +54,10 @@ export class Writer {
   held = 0;
   /** Position of each out-of-line value. The value belongs in front of the byte at that position. */
   readonly outOfLineAt: number[] = new Array<number>(outOfLineUsual).fill(0);
-  /** Whether each value is out of line only for its alignment. */
+  /**
+   * Whether each value will be copied, because it is out of line only for its alignment and too small to be
+   * sent in place.
+   */
   readonly outOfLineCopied: boolean[] = new Array<boolean>(outOfLineUsual).fill(false);
   readonly outOfLineValue: Uint8Array[] = new Array<Uint8Array>(outOfLineUsual).fill(nothing);
 

@@ -1,8 +1,9 @@
 /**
- * Unix sockets over which peers can send only bytes. Otherwise a peer could send descriptors with any byte.
- * The kernel closes unclaimed descriptors in the thread that reads, and for some kinds of descriptors the
- * sender decides how long this takes. Linux 6.16 and later can refuse descriptors; on older kernels a native
- * thread reads for the socket. The code that listens at and dials unix sockets uses this file.
+ * Unix sockets over which peers can send only bytes. Over an ordinary unix socket, a peer can send
+ * descriptors with any byte. The kernel closes unclaimed descriptors in the thread that reads, and for some
+ * kinds of descriptors the sender decides how long this takes. Linux 6.16 and later can refuse descriptors;
+ * on older kernels a native thread reads for the socket. The code that listens at and dials unix sockets uses
+ * this file.
  */
 import { Socket } from 'node:net';
 import { basename } from 'node:path';

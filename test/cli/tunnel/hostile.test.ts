@@ -26,7 +26,7 @@ async function endOf(accepts: boolean, write: (writer: FrameWriter) => void): Pr
     void carrier.read(
       (async function* () {
         while (!writer.isEmpty) yield { parts: writer.take() };
-        // Otherwise the reason would be the end of the stream.
+        // The stream stays open, because its end would be another reason to end the connection.
         await once(process, 'never', { signal: AbortSignal.timeout(60_000) });
       })(),
     );

@@ -1,6 +1,6 @@
 /**
- * The stream between the ends of a tunnel ends early, as it does when one of them drains. A program has not
- * taken its last bytes at that time, or the last messages have not been read.
+ * The stream between the ends of a tunnel ends early, as it does when one of them drains. When the stream
+ * ends, a program has not taken its last bytes, or the last messages have not been read.
  */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';

@@ -196,7 +196,7 @@ void QueuePair::enter_error(Op last_word, const Header* refusal) {
 /// accessed.
 void QueuePair::part(Op last_word, const Header* refusal) {
   if (path_.is_silent()) {
-    // Otherwise no frame would arrive, and the kernel would retransmit for a minute.
+    // Nothing more is sent: no frame would arrive, and the kernel would retransmit for a minute.
     cq_.remove(*this, socket_.get());
     --device_.counts().open_fds;
     device_.lingering_sockets().add_silent(std::move(socket_));
