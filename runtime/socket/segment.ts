@@ -21,9 +21,9 @@ export class OutgoingSegment implements SegmentInit {
   readonly data: Uint8Array[];
   readonly fin: boolean;
   readonly reset: boolean;
-  readonly byteLength: number;
-  /** The reason why the segment cannot be encoded. */
-  fault: Error | undefined;
+  // Only the fields of the message may be own properties (core/message-check.ts).
+  readonly #byteLength: number;
+  #fault: Error | undefined;
   readonly #inPlace: boolean;
 
   /**
@@ -34,7 +34,7 @@ export class OutgoingSegment implements SegmentInit {
     this.data = data;
     this.fin = fin;
     this.reset = reset;
-    this.byteLength = bytesOf(data);
+    this.#byteLength = bytesOf(data);
     this.#inPlace = stays && data.some(({ byteLength }) => byteLength >= gatherBytes);
   }
 
@@ -42,11 +42,20 @@ export class OutgoingSegment implements SegmentInit {
     return this.#inPlace;
   }
 
+  get byteLength(): number {
+    return this.#byteLength;
+  }
+
+  /** The reason why the segment cannot be encoded. */
+  get fault(): Error | undefined {
+    return this.#fault;
+  }
+
   /** Throws when a buffer has lost its bytes since it was written. */
   check(): void {
-    if (bytesOf(this.data) === this.byteLength) return;
-    this.fault = bufferLost();
-    throw this.fault;
+    if (bytesOf(this.data) === this.#byteLength) return;
+    this.#fault = bufferLost();
+    throw this.#fault;
   }
 }
 

@@ -7,6 +7,9 @@ import type { CallExtras } from '../../runtime/client/session/call-extras.ts';
 import { Silence } from '../../runtime/client/session/silence.ts';
 import type { SessionPath } from '../../runtime/native/native.ts';
 
+/** Bytes of a frame that cancels a call. */
+const cancelBytes = 48;
+
 /** A scripted connection. */
 export class FakeLink {
   ownCalls = 0;
@@ -35,8 +38,12 @@ export class FakeLink {
       };
       extras.watch(
         {
-          cancelCall: () =>
-            this.fail(new RpcError(Status.CANCELLED, 'cancelled', { processed: this.processed })),
+          cancelCall: () => {
+            // A frame tells the server, and the network has not acknowledged it yet.
+            if (this.bytes !== undefined)
+              this.bytes = { ...this.bytes, pending: this.bytes.pending + cancelBytes };
+            this.fail(new RpcError(Status.CANCELLED, 'cancelled', { processed: this.processed }));
+          },
         },
         0,
       );

@@ -20,6 +20,8 @@ export class ConfigFile {
   readonly #path: string;
   readonly #onText: (text: string) => void;
   readonly #onFault: (fault: unknown) => void;
+  readonly #again: NodeJS.Timeout;
+  #text: string;
 
   /**
    * Reads the file in the constructor, and throws when the file cannot be read. `onText` gets the later
@@ -29,10 +31,14 @@ export class ConfigFile {
     this.#path = path;
     this.#onText = onText;
     this.#onFault = onFault;
-    onText(textIn(path));
+    this.#text = textIn(path);
+    onText(this.#text);
     const watcher = inRoot(() => watchFile(path, { persistent: false, interval: configLookMs }, this.reread));
     // Node has one watcher for each path, and each channel with this path adds a listener to it.
     watcher.setMaxListeners(0);
+    // The watcher looks at the file for the first time a little later, and does not report what has changed
+    // until then.
+    this.#again = inRoot(() => setTimeout(this.reread, configLookMs).unref());
   }
 
   readonly reread = (): void => {
@@ -43,10 +49,13 @@ export class ConfigFile {
       this.#onFault(fault);
       return;
     }
+    if (text === this.#text) return;
+    this.#text = text;
     this.#onText(text);
   };
 
   close(): void {
+    clearTimeout(this.#again);
     unwatchFile(this.#path, this.reread);
   }
 }

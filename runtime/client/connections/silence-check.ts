@@ -9,6 +9,7 @@
  * read the call. The answer of the call may still be on its way when the first of these pings is answered, so
  * several pings must be answered, with a pause before each of them.
  */
+import type { SessionPath } from '../../native/native.ts';
 import type { ClientLink } from './client-link.ts';
 import { DataProbe } from './data-probe.ts';
 import { verifyTimeoutMs } from './limits.ts';
@@ -25,6 +26,11 @@ const laterPings = 3;
 export type Finding = 'answers' | 'no pong' | 'no data' | 'unknown';
 
 export class SilenceCheck {
+  /**
+   * With the finding `no data`: how far the bytes of the data connection had come before the call on it was
+   * cancelled. The network acknowledges the frame that cancels the call later, also when a proxy drops it.
+   */
+  path: SessionPath | undefined;
   readonly #link: ClientLink;
   readonly #onEnd: (finding: Finding) => void;
   /** Number of silences that had ended when this check began. */
@@ -50,9 +56,11 @@ export class SilenceCheck {
     else ++this.#laterPings;
     if (this.#link.session.silence.ends !== this.#ends) this.#end('answers');
     else if (this.#probe.end !== undefined) this.#judge();
-    // Only the end of the call says whether the call was sent.
-    else if (this.#laterPings === laterPings) this.#probe.cancel();
-    else this.#timer = setTimeout(() => this.#ping(), verifyTimeoutMs).unref();
+    else if (this.#laterPings === laterPings) {
+      this.path = this.#link.path();
+      // Only the end of the call says whether the call was sent.
+      this.#probe.cancel();
+    } else this.#timer = setTimeout(() => this.#ping(), verifyTimeoutMs).unref();
   }
 
   /** Ends the check without a finding. */

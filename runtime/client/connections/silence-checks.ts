@@ -8,6 +8,7 @@
  * ends, because calls without a deadline would otherwise wait for ever.
  */
 import { clockMs } from '../../clock.ts';
+import type { SessionPath } from '../../native/native.ts';
 import { Backoff } from './backoff.ts';
 import type { ClientLink } from './client-link.ts';
 import { hasMoved } from './data-progress.ts';
@@ -38,7 +39,7 @@ export class SilenceChecks {
 
   /** Checks a silent connection, unless a check of it is running. */
   begin(link: ClientLink): void {
-    if (!this.#running.has(link)) this.#check(link, (finding) => this.#decide(link, finding));
+    if (!this.#running.has(link)) this.#check(link, (finding, path) => this.#decide(link, finding, path));
   }
 
   /** Returns whether a check of the connection is running. */
@@ -59,15 +60,15 @@ export class SilenceChecks {
     this.#running.delete(link);
   }
 
-  #check(link: ClientLink, onEnd: (finding: Finding) => void): void {
+  #check(link: ClientLink, onEnd: (finding: Finding, path: SessionPath | undefined) => void): void {
     const check = new SilenceCheck(link, (finding) => {
       this.#running.delete(link);
-      onEnd(finding);
+      onEnd(finding, check.path);
     });
     this.#running.set(link, check);
   }
 
-  #decide(link: ClientLink, finding: Finding): void {
+  #decide(link: ClientLink, finding: Finding, path: SessionPath | undefined): void {
     if (finding === 'answers' || finding === 'unknown') {
       link.session.silence.heard();
       return;
@@ -77,24 +78,26 @@ export class SilenceChecks {
       finding === 'no pong'
         ? 'it answers no ping'
         : 'it answers pings on the sideband connection, but nothing on the data connection';
-    if (finding === 'no data') this.#await(link);
+    if (finding === 'no data') this.#await(link, path);
     this.#onLeave(link, `calls to ${this.#address} reached their deadlines, and ${rest}`);
   }
 
-  /** Ends a connection that was left, unless its data connection carries something again or still moves. */
-  #await(link: ClientLink): void {
+  /**
+   * Ends a connection that was left, unless its data connection carries something again or still moves.
+   * `before` is how far its bytes had come at the last check.
+   */
+  #await(link: ClientLink, before: SessionPath | undefined): void {
     const { silence } = link.session;
     const { ends } = silence;
-    const before = link.path();
     const again = (): void => {
       if (silence.ends !== ends) return;
-      this.#check(link, (finding) => {
-        if (finding === 'no data' && !hasMoved(before, link.path()))
+      this.#check(link, (finding, now) => {
+        if (finding === 'no data' && !hasMoved(before, now))
           link.close(
             `nothing comes over the data connection to ${this.#address}, although the server answers on the ` +
               'sideband connection; check the proxies and firewalls on the way',
           );
-        else if (finding !== 'answers') this.#await(link);
+        else if (finding !== 'answers') this.#await(link, now ?? before);
       });
     };
     this.#left.set(link, setTimeout(again, silenceMaxMs).unref());
