@@ -20,19 +20,24 @@ export class ConfigFile {
   readonly #path: string;
   readonly #onText: (text: string) => void;
   readonly #onFault: (fault: unknown) => void;
+  readonly #timer: NodeJS.Timeout;
+  #text: string;
 
   /**
    * Reads the file in the constructor, and throws when the file cannot be read. `onText` gets the later
-   * contents of the file. `onFault` gets the reason when the file cannot be read.
+   * contents of the file when they differ. `onFault` gets the reason when the file cannot be read.
    */
   constructor(path: string, onText: (text: string) => void, onFault: (fault: unknown) => void) {
     this.#path = path;
     this.#onText = onText;
     this.#onFault = onFault;
-    onText(textIn(path));
+    this.#text = textIn(path);
+    onText(this.#text);
     const watcher = inRoot(() => watchFile(path, { persistent: false, interval: configLookMs }, this.reread));
     // Node has one watcher for each path, and each channel with this path adds a listener to it.
     watcher.setMaxListeners(0);
+    // The watcher first looks at the file on another thread, and does not notice a change before that look.
+    this.#timer = inRoot(() => setTimeout(this.reread, configLookMs).unref());
   }
 
   readonly reread = (): void => {
@@ -43,10 +48,13 @@ export class ConfigFile {
       this.#onFault(fault);
       return;
     }
+    if (text === this.#text) return;
+    this.#text = text;
     this.#onText(text);
   };
 
   close(): void {
+    clearTimeout(this.#timer);
     unwatchFile(this.#path, this.reread);
   }
 }
