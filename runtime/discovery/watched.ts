@@ -112,8 +112,8 @@ class Watched implements Resolver {
     const backoff = registryBackoff();
     const follow = this.#makeFollow();
     const onList = (servers: Servers): number => this.#current(servers);
-    // A list that cannot be used does not end the watch, because a later change may make it usable. A new watch
-    // would begin with the same list.
+    // A list that cannot be used does not end the watch, because a later change may make it usable. A new
+    // watch would begin with the same list.
     const paced = new Paced(onList, (fault) => this.#failed(fault));
     signal.addEventListener('abort', () => paced.close(), { once: true });
     while (!signal.aborted) {

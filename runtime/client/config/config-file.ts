@@ -24,8 +24,8 @@ export class ConfigFile {
   #text: string;
 
   /**
-   * Reads the file in the constructor, and throws when the file cannot be read. `onText` gets the later
-   * contents of the file when they differ. `onFault` gets the reason when the file cannot be read.
+   * Reads the file in the constructor, and throws when the file cannot be read. `onText` gets each new
+   * content of the file. `onFault` gets the reason when the file cannot be read.
    */
   constructor(path: string, onText: (text: string) => void, onFault: (fault: unknown) => void) {
     this.#path = path;

@@ -21,7 +21,7 @@ export class Paced<List> {
 
   /**
    * `onList` returns the number of servers in the list. `onFault` gets the error of a list that could not be
-   * made or used. The pause after such a list is the longest, because it may have taken as long as a long one.
+   * made or used. The pause after such a list is the longest, because the list may be a long one.
    */
   constructor(onList: (list: List) => number, onFault: (fault: unknown) => void) {
     this.#onList = onList;
