@@ -36,8 +36,9 @@ class Bed {
 
   /** Lets the minute before the next check pass, in which the kernel counts these bytes. */
   async minute(bytes?: SessionPath): Promise<void> {
+    vi.advanceTimersByTime(verifyTimeoutMs);
     this.link.bytes = bytes;
-    vi.advanceTimersByTime(silenceMaxMs);
+    vi.advanceTimersByTime(silenceMaxMs - verifyTimeoutMs);
     await settled();
   }
 }
@@ -86,6 +87,15 @@ test.each<[string, SessionPath | undefined, SessionPath[]]>([
   }
   expect(bed.link.ended).toMatch(/^nothing comes over the data connection to a:1/);
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test('the end of the check itself, which is on its way when the connection is left, is no sign of life', async () => {
+  const bed = await left(path(mib, probe));
+  // The proxy acknowledges it after a round trip, and later the call of the next check.
+  bed.link.bytes = path(mib + probe, 0);
+  await bed.minute(path(mib + 2 * probe, 0));
+  await bed.answerPings();
+  expect(bed.link.ended).toMatch(/^nothing comes over the data connection to a:1/);
 });
 
 test.each<[string, (minute: number) => SessionPath]>([

@@ -79,6 +79,7 @@ test.each(Object.entries(ways))(
     // New calls use another connection. Calls under way stay for another minute.
     await client.fetch({});
     expect([passages.length, link.ended]).toEqual([4, undefined]);
+    await until(() => link.path()!.pending === 0);
     await answerPings(() => vi.advanceTimersByTime(silenceMaxMs));
     const error = await hanging;
     expect(error).toMatchObject({ code: Status.UNAVAILABLE, processed: 'maybe' });
@@ -115,12 +116,13 @@ test('an upload over a slow network keeps its connection until no byte moves', a
   await answerPings(() => link.onSilence());
   await until(() => link.draining);
   for (let minute = 1; minute <= 3; ++minute) {
+    vi.advanceTimersByTime(verifyTimeoutMs);
     const { acknowledged } = link.path()!;
     await until(() => {
       near.read();
       return link.path()!.acknowledged > acknowledged;
     });
-    await answerPings(() => vi.advanceTimersByTime(silenceMaxMs));
+    await answerPings(() => vi.advanceTimersByTime(silenceMaxMs - verifyTimeoutMs));
     await until(() => vi.getTimerCount() > 0);
     expect(link.ended).toBeUndefined();
   }

@@ -8,10 +8,11 @@
  * ends, because calls without a deadline would otherwise wait for ever.
  */
 import { clockMs } from '../../clock.ts';
+import type { SessionPath } from '../../native/native.ts';
 import { Backoff } from './backoff.ts';
 import type { ClientLink } from './client-link.ts';
 import { hasMoved } from './data-progress.ts';
-import { silenceMaxMs, silenceMs } from './limits.ts';
+import { silenceMaxMs, silenceMs, verifyTimeoutMs } from './limits.ts';
 import { type Finding, SilenceCheck } from './silence-check.ts';
 
 export class SilenceChecks {
@@ -85,7 +86,7 @@ export class SilenceChecks {
   #await(link: ClientLink): void {
     const { silence } = link.session;
     const { ends } = silence;
-    const before = link.path();
+    let before: SessionPath | undefined;
     const again = (): void => {
       if (silence.ends !== ends) return;
       this.#check(link, (finding) => {
@@ -97,6 +98,11 @@ export class SilenceChecks {
         else if (finding !== 'answers') this.#await(link);
       });
     };
-    this.#left.set(link, setTimeout(again, silenceMaxMs).unref());
+    const look = (): void => {
+      before = link.path();
+      this.#left.set(link, setTimeout(again, silenceMaxMs - verifyTimeoutMs).unref());
+    };
+    // The check has just cancelled its call, and a proxy that drops bytes must have time to acknowledge that.
+    this.#left.set(link, setTimeout(look, verifyTimeoutMs).unref());
   }
 }
