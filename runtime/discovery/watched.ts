@@ -111,23 +111,23 @@ class Watched implements Resolver {
   async #run(signal: AbortSignal): Promise<void> {
     const backoff = registryBackoff();
     const follow = this.#makeFollow();
-    let broken = new AbortController();
     const onList = (servers: Servers): number => this.#current(servers);
-    const paced = new Paced(onList, (fault) => broken.abort(fault));
+    // A list that cannot be used does not end the watch, because a later change may make it usable. A new
+    // watch would begin with the same list.
+    const paced = new Paced(onList, (fault) => this.#failed(fault));
     signal.addEventListener('abort', () => paced.close(), { once: true });
     while (!signal.aborted) {
-      broken = new AbortController();
       let followedMs: number | undefined;
       const onChange = (list: () => Servers): void => {
         if (signal.aborted) return;
-        paced.changed(list);
         followedMs ??= clockMs();
+        paced.changed(list);
       };
-      const either = AbortSignal.any([signal, broken.signal]);
-      const error = await follow(onChange, either).catch((cause: unknown) => cause);
+      const error = await follow(onChange, signal).catch((cause: unknown) => cause);
       if (signal.aborted) return;
-      if (broken.signal.aborted) this.#failed(broken.signal.reason);
-      else if (followedMs === undefined) this.#failed(error);
+      // A list that still waits is older than the end of its watch, and must not hide a later failure.
+      paced.flush();
+      if (followedMs === undefined) this.#failed(error);
       else if (clockMs() - followedMs >= limits.steadyWatchMs) backoff.reset();
       await pause(backoff.next(), signal);
     }

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ConfigFile } from '../../runtime/client/config/config-file.ts';
+import { configLookMs } from '../../runtime/client/connections/limits.ts';
 import { Bed, until } from './bed.ts';
 
 let folder: string;
@@ -62,6 +63,23 @@ test('many channels may have the same file', async () => {
   expect(emitted).not.toHaveBeenCalled();
   emitted.mockRestore();
   await bed.close();
+});
+
+test('notices a file that was replaced before the watch has looked at it', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  writeFileSync(path, 'one');
+  const texts: string[] = [];
+  const file = new ConfigFile(
+    path,
+    (text) => texts.push(text),
+    () => undefined,
+  );
+  writeFileSync(path, 'two');
+  vi.advanceTimersByTime(configLookMs);
+  expect(texts).toEqual(['one', 'two']);
+  file.close();
+  expect(vi.getTimerCount()).toBe(0);
+  vi.useRealTimers();
 });
 
 test('follows a mounted ConfigMap, whose folder is a link that Kubernetes replaces', async () => {

@@ -144,6 +144,19 @@ test('long lists that are pushed without end are combined, and the newest of the
   expect(channel.addresses).toMatchObject([{ address: 'a:1', stale: false }]);
 });
 
+test('a resolver may use the array of a long list again', async () => {
+  const resolver = new Pusher(['a:1']);
+  const channel = bed.channel(resolver, { backoffMs: 600_000, backoffMaxMs: 600_000 });
+  await channel.ready();
+  const list = ['a:1', ...Array.from({ length: 200 }, (_, i) => `x-${i}:1`)];
+  resolver.push(list);
+  list.push('z:1');
+  resolver.push(list);
+  list.length = 0;
+  await until(() => channel.addresses.some(({ address, stale }) => address === 'z:1' || stale));
+  expect(channel.addresses.at(-1)).toMatchObject({ address: 'z:1', stale: false });
+});
+
 test('the policy changes with each list of the resolver: no call fails, and no connection is lost', async () => {
   const configs = [
     { round_robin: {} },

@@ -9,7 +9,7 @@ import { type EndpointSlicesOptions, endpointSlices } from 'rdma-rpc/kubernetes'
 import { beforeEach, expect, test } from 'vitest';
 import { caught, until } from '../outcomes.ts';
 import { ends } from '../security/ends.ts';
-import { ApiServer } from './api-server.ts';
+import { ApiServer, type SliceGiven } from './api-server.ts';
 import { afterwards, channelTo, known } from './bed.ts';
 
 let api: ApiServer;
@@ -56,6 +56,37 @@ test('more endpoints than a channel can list are an error that names the limit',
     api.slices.set(`${i}`, { name: `${i}`, endpoints: endpoints.map((j) => hostOf(1000 * i + j)) });
   const error = await caught(resolver().resolve(AbortSignal.timeout(30_000)) as Promise<never>);
   expect(error.message).toBe('the service greeter has more than 10000 endpoints, the limit of a list');
+});
+
+test.each<[string, readonly SliceGiven[]]>([
+  [
+    'more endpoints than a channel can list',
+    Array.from({ length: 11 }, (_, i) => ({
+      name: `slice-${i}`,
+      endpoints: Array.from({ length: 1000 }, (__, j) => hostOf(1000 * i + j)),
+    })),
+  ],
+  [
+    'several ports',
+    [
+      {
+        name: 'slice-0',
+        endpoints: ['10.0.0.1'],
+        ports: [
+          { name: 'a', port: 1 },
+          { name: 'b', port: 2 },
+        ],
+      },
+    ],
+  ],
+])('a service that begins with %s is found once it has changed', async (_, slices) => {
+  for (const slice of slices) api.slices.set(slice.name, slice);
+  const { channel } = channelTo(resolver(), { subset: { size: 2, clientId: 'me' } });
+  await caught(channel.ready());
+  await until(() => api.watches.length === 1);
+  for (const { name } of slices.slice(1)) api.delete(name);
+  api.set({ name: 'slice-0', endpoints: ['127.0.0.1'] });
+  await until(() => known(channel) === '127.0.0.1:5000');
 });
 
 test('an event without end ends its watch, and the next watch delivers the changes', async () => {

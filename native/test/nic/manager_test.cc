@@ -111,9 +111,9 @@ TEST_F(ByManager, ARequestIsRepeatedWithinTheLimitOfItsAttempt) {
   by_minutes.connect_timeout_ms = 600'000;
   devices_[0].reset();
   devices_[0] = open(*nics_[0], by_minutes);
-  nics_[0]->requests_to_lose = 2;
+  nics_[0]->requests_to_lose = 1;
   const Connected pair(*devices_[0], *devices_[1],
-                       {.send_wr_max = 16, .recv_wr_max = 16, .connect_timeout_ms = 400});
+                       {.send_wr_max = 16, .recv_wr_max = 16, .connect_timeout_ms = 4000});
   EXPECT_EQ(pair.error, "");
   EXPECT_TRUE(pair.up());
 }

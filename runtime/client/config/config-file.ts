@@ -20,12 +20,12 @@ export class ConfigFile {
   readonly #path: string;
   readonly #onText: (text: string) => void;
   readonly #onFault: (fault: unknown) => void;
-  readonly #again: NodeJS.Timeout;
+  readonly #timer: NodeJS.Timeout;
   #text: string;
 
   /**
-   * Reads the file in the constructor, and throws when the file cannot be read. `onText` gets the later
-   * contents of the file. `onFault` gets the reason when the file cannot be read.
+   * Reads the file in the constructor, and throws when the file cannot be read. `onText` gets each new
+   * content of the file. `onFault` gets the reason when the file cannot be read.
    */
   constructor(path: string, onText: (text: string) => void, onFault: (fault: unknown) => void) {
     this.#path = path;
@@ -36,9 +36,8 @@ export class ConfigFile {
     const watcher = inRoot(() => watchFile(path, { persistent: false, interval: configLookMs }, this.reread));
     // Node has one watcher for each path, and each channel with this path adds a listener to it.
     watcher.setMaxListeners(0);
-    // The watcher looks at the file for the first time a little later, and does not report what has changed
-    // until then.
-    this.#again = inRoot(() => setTimeout(this.reread, configLookMs).unref());
+    // The watcher first looks at the file on another thread, and does not notice a change before that look.
+    this.#timer = inRoot(() => setTimeout(this.reread, configLookMs).unref());
   }
 
   readonly reread = (): void => {
@@ -55,7 +54,7 @@ export class ConfigFile {
   };
 
   close(): void {
-    clearTimeout(this.#again);
+    clearTimeout(this.#timer);
     unwatchFile(this.#path, this.reread);
   }
 }

@@ -7,7 +7,7 @@
  */
 import { clockMs } from '../../clock.ts';
 import { inRoot } from '../../core/scopes.ts';
-import { listPauseMs } from './limits.ts';
+import { listedMax, listPauseMs } from './limits.ts';
 
 /** Shorter pauses are left out, because a timer takes at least this long. */
 const pauseMinMs = 1;
@@ -21,14 +21,14 @@ export class Paced<List> {
 
   /**
    * `onList` returns the number of servers in the list. `onFault` gets the error of a list that could not be
-   * made or used after a pause.
+   * made or used. The pause after such a list is the longest, because the list may be a long one.
    */
   constructor(onList: (list: List) => number, onFault: (fault: unknown) => void) {
     this.#onList = onList;
     this.#onFault = onFault;
   }
 
-  /** `make` runs when the list is passed on. Throws the errors of `make` and `onList` if that is now. */
+  /** Passes the list of `make` on, now or at the end of a pause. `make` runs at that time. */
   changed(make: () => List): void {
     this.#newest = make;
     if (this.#timer !== undefined) return;
@@ -41,11 +41,7 @@ export class Paced<List> {
   readonly flush = (): void => {
     if (this.#timer === undefined) return;
     this.close();
-    try {
-      this.#pass();
-    } catch (fault) {
-      this.#onFault(fault);
-    }
+    this.#pass();
   };
 
   close(): void {
@@ -56,7 +52,12 @@ export class Paced<List> {
   #pass(): void {
     const make = this.#newest!;
     this.#newest = undefined;
-    const count = this.#onList(make());
+    let count = listedMax;
+    try {
+      count = this.#onList(make());
+    } catch (fault) {
+      this.#onFault(fault);
+    }
     this.#nextMs = clockMs() + count * listPauseMs;
   }
 }

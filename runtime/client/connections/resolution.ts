@@ -106,8 +106,11 @@ export class Resolution {
 
   #changed(pushed?: List): void {
     if (this.#closed) return;
-    if (pushed !== undefined) this.#paced.changed(() => pushed);
-    else if (this.#abandon !== undefined) this.#again = true;
+    if (pushed !== undefined) {
+      // The list may have to wait, and the resolver may change its array in the meantime.
+      const list = Array.isArray(pushed) ? [...pushed] : pushed;
+      this.#paced.changed(() => list);
+    } else if (this.#abandon !== undefined) this.#again = true;
     else this.askNow();
   }
 

@@ -142,8 +142,9 @@ const follow =
 
 /**
  * Returns a resolver for `createChannel`. It finds the servers that are registered in etcd for `service` by
- * `register` of this package or by the Go package naming/endpoints. Changes are applied at once. A resolver
- * keeps the process alive until its channels are closed. Throws for invalid options.
+ * `register` of this package or by the Go package naming/endpoints. Changes are applied at once,
+ * those of long lists after a pause of at most half a second. A resolver keeps the process alive until its
+ * channels are closed. Throws for invalid options.
  */
 export function etcd(options: EtcdResolverOptions): Resolver {
   const checked = checkedOptions<Resolved>('etcd', options, rules);
