@@ -11,6 +11,9 @@ for n in "${!shares[@]}"; do mount -t 9p -o "$opt" "share$n" "${shares[n]}"; don
 # Addresses are valid at once, because duplicate detection is off. Therefore no GID appears later, while a
 # command is running.
 echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad; modprobe veth; ip -batch wire; ip -6 -batch wire6
+# A veth pair has a queue of received packets on each CPU, so a packet could overtake others of its connection
+# that another CPU has sent. Then soft-RoCE sends READs again, too late. With RPS, one CPU receives a connection.
+for v in v0 v1; do printf '%x' "$(((1 << $(nproc)) - 1))" >"/sys/class/net/$v/queues/rx-0/rps_cpus"; done
 for c in all v0 v1; do echo 1 >/proc/sys/net/ipv4/conf/$c/accept_local; echo 0 >/proc/sys/net/ipv4/conf/$c/rp_filter; done
 [ "$link" = none ] || modprobe -a ib_uverbs rdma_ucm
 [ "$link" = none ] || for n in 0 1; do rdma link add "$link$n" type "$link" netdev "v$n"; done

@@ -85,5 +85,28 @@ TEST(EndOfAQueuePair, NamesAPortThatWentDownAMomentAfterItWasUp) {
   EXPECT_EQ(why.find("nic0 port 1 is DOWN"), 0u) << why;
 }
 
+/// This driver gives no reason when it rejects a request of the peer, so the error says what may have happened.
+TEST(EndOfAQueuePair, OfSoftRoceNamesARejectedRequestAsAPossibleCause) {
+  constexpr std::uint32_t kSoftRoceVendor = 0xffffff;
+  Machine machine;
+  Profile profile = named("rxe0");
+  profile.attributes.vendor_id = kSoftRoceVendor;
+  Nic& nic = machine.add(profile);
+  Nic& peer_nic = machine.add(named("nic1"));
+  const auto device = open(nic), peer = open(peer_nic);
+  const Connected pair(*device, *peer);
+  ASSERT_EQ(pair.error, "");
+  const fabric::RecvWr receive{};
+  ASSERT_EQ(pair.client->post_recv({&receive, 1}), 1u);
+  nic.break_queue_pair(pair.client->qp_num());
+  pair.client_cq->acknowledge();
+  fabric::Wc wc;
+  for (int polls = 0; polls < 1000 && pair.client->error().empty(); ++polls) pair.client_cq->poll({&wc, 1});
+  EXPECT_EQ(pair.client->error(),
+            "rxe0 has ended the queue pair and does not say why; the peer may have closed the connection, or "
+            "soft-RoCE has rejected a request of the peer, as when the network reorders packets and a READ "
+            "arrives again after its memory was released");
+}
+
 }  // namespace
 }  // namespace rdma_rpc::nic

@@ -162,7 +162,8 @@ void QueuePair::has_ended() {
   fail(!down.empty() ? down
                      : device_.capabilities().name +
                            " has ended the queue pair and does not say why; the peer may have closed the "
-                           "connection");
+                           "connection" +
+                           soft::other_silent_end(device_.driver()));
 }
 
 void QueuePair::not_carried_out() {

@@ -38,6 +38,12 @@ CqPtr prepare(Driver driver, ibv_context* context) {
 
 std::uint32_t own_sends(Driver driver) { return driver == Driver::rxe ? Rxe::kRingsMax : 0; }
 
+const char* other_silent_end(Driver driver) {
+  if (driver != Driver::rxe) return "";
+  return ", or soft-RoCE has rejected a request of the peer, as when the network reorders packets and a READ "
+         "arrives again after its memory was released";
+}
+
 std::unique_ptr<Workaround> make_workaround(Driver driver, QueuePair& qp) {
   switch (driver) {
     case Driver::rxe:

@@ -51,6 +51,10 @@ CqPtr prepare(Driver driver, ibv_context* context);
 /// Returns the number of requests that the driver's workaround may post in addition to the user's requests.
 std::uint32_t own_sends(Driver driver);
 
+/// Returns what else may have happened when the driver ends a queue pair without a reason, as the end of a
+/// sentence. The result is "" when nothing is known.
+const char* other_silent_end(Driver driver);
+
 /// Returns null when the queue pair needs no workaround.
 std::unique_ptr<Workaround> make_workaround(Driver driver, QueuePair& qp);
 
