@@ -39,9 +39,13 @@ test.each<[string, number, object]>([
   // No server listens at the other addresses.
   const others = Array.from({ length: count - staying.length }, (_, i) => `gone-${i}:1`);
   const list = (): ServerAddress[] => [...staying, ...others].map((address) => ({ address }));
-  let push!: (servers: readonly ServerAddress[]) => void;
+  let push!: (servers?: readonly ServerAddress[]) => void;
+  let asked = 0;
   const resolver: Resolver = {
-    resolve: async () => list(),
+    resolve: async () => {
+      ++asked;
+      return list();
+    },
     watch: (onChange) => {
       push = onChange;
       return () => undefined;
@@ -60,10 +64,15 @@ test.each<[string, number, object]>([
   let always = staying.filter((address) => known().includes(address));
   await until(() => used().length === always.length);
   let next = 0;
+  /** Each change reaches the channel. */
   const change = async (times: number): Promise<void> => {
     for (let i = 0; i < times; ++i, ++next) {
       others[next % others.length] = `new-${next}:1`;
       push(list());
+      // Lists that come this fast are combined. The channel uses the waiting list before it asks again.
+      const before = asked;
+      push();
+      await until(() => asked > before);
       const now = new Set(known());
       always = always.filter((address) => now.has(address));
       if (i % 10 === 0) await client.fetch({});
