@@ -1,8 +1,8 @@
 /**
  * The MTU of the wire shrinks and grows again under load, in a guest with soft-RoCE. Packets of a session
  * that was made before are then too long, so that the session ends. Each time, the later calls need a session
- * with the current MTU. docs/internals/drivers.md says how the driver ends the session, and how long that
- * takes.
+ * with the current MTU. docs/internals/drivers.md ("Soft-RoCE keeps the MTU of its connections") says how the
+ * session ends, and how long that takes.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

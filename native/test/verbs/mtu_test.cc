@@ -45,5 +45,23 @@ TEST_F(Mtu, OfTheWireIsFollowedByLaterSessions) {
   EXPECT_EQ(ends.finish(), Violations{});
 }
 
+/// Soft-RoCE tries for ever to send a packet that is too long for its interface, and reports nothing.
+TEST_F(Mtu, ThatIsTooSmallForASessionIsTheReasonOfItsEnd) {
+  Ends ends;
+  const Link link = ends.connect();
+  ends.expect_works(link);
+  {
+    const WireMtu small("1500");
+    // The server answers with a WRITE of many packets.
+    ends.start(link, {.response_bytes = 50'000, .given_reply_buffer = 60'000});
+    ends.until([&] { return ends.server.is_down(link.server) && ends.client.is_down(link.client); },
+               "the end of the session");
+    const std::string why = ends.server.why_down(link.server);
+    EXPECT_NE(why.find("the MTU of its network interface has become smaller"), std::string::npos) << why;
+    ends.expect_works(ends.connect());
+  }
+  EXPECT_EQ(ends.finish(), Violations{});
+}
+
 }  // namespace
 }  // namespace rdma_rpc::session::test

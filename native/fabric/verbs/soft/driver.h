@@ -7,6 +7,7 @@
 //   a WRITE that is sent again shifts the rest    soft-RoCE   4.8 and later   rxe.cc
 //   progress counts as a failed retry             soft-RoCE   4.8 and later   Capabilities::max_write_bytes
 //   the requester sleeps through its wake-up      soft-RoCE   4.8 and later   rxe.cc
+//   a packet that is too long is sent for ever    soft-RoCE   5.11 and later  rxe.cc
 //   a SEND_WITH_INV has the kernel's flag         soft-RoCE   5.14 and later  rxe.cc
 //   32 bytes that cross a page are not sent right soft-iWARP  5.3 and later   siw.cc; one_page_read_max
 //   completions overtake a READ                   soft-iWARP  5.3 and later   siw.cc
@@ -17,7 +18,7 @@
 // The Linux version in the table is the one that introduced the driver or its defective part. "And later"
 // means that Linux 6.1 has the defect and that no version is known to have fixed it. Therefore the vendor
 // number of the driver alone decides. The version of the kernel is not used, because distributions may have
-// fixed a defect in any version.
+// fixed a defect in any version. (For packets that are too long, 5.11 is the oldest version that was read.)
 #pragma once
 
 #include <memory>

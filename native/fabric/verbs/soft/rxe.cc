@@ -2,6 +2,7 @@
 #include "fabric/verbs/soft/rxe.h"
 
 #include <algorithm>
+#include <string>
 
 #include "fabric/verbs/device.h"
 #include "fabric/verbs/queue/queue_pair.h"
@@ -102,11 +103,29 @@ std::uint32_t Rxe::invalidated_key(const ibv_wc& completion) const {
   return window != nullptr && window->queue_pair() == &qp_ ? completion.invalidated_rkey : 0;
 }
 
-/// Rings the doorbell again with an empty WRITE when the oldest request has not moved. Behind a long WRITE,
-/// this happens only after half of the time of all retries.
+/// Returns why the longest packets of the connection can no longer be sent, or "" when they can.
+std::string Rxe::why_too_long() const {
+  const Device& device = qp_.device();
+  ibv_qp_attr made{};
+  ibv_qp_init_attr init{};
+  ibv_port_attr now{};
+  if (ibv_query_qp(qp_.get(), &made, IBV_QP_PATH_MTU, &init) != 0 ||
+      ibv_query_port(device.context(), device.port().number, &now) != 0 || made.path_mtu <= now.active_mtu)
+    return "";
+  const auto bytes = [](ibv_mtu mtu) { return std::to_string(128u << mtu) + " bytes"; };
+  return device.capabilities().name + " sends packets of up to " + bytes(now.active_mtu) +
+         " now, and this connection needs " + bytes(made.path_mtu) +
+         ": the MTU of its network interface has become smaller; a new connection uses the new MTU";
+}
+
+/// Ends the queue pair when the oldest request has not moved because the interface has a smaller MTU now.
+/// Otherwise rings the doorbell again with an empty WRITE; behind a long WRITE, this happens only after half
+/// of the time of all retries.
 void Rxe::second(std::uint32_t waits_s, std::uint32_t limit_s) {
   WorkQueue& sends = qp_.sends();
-  if (waits_s <= (sends.device_has(last_long_write_) ? limit_s / 2 : kRingAfterS)) return;
+  if (waits_s <= kRingAfterS) return;
+  if (const std::string why = why_too_long(); !why.empty()) return qp_.fail(why);
+  if (sends.device_has(last_long_write_) && waits_s <= limit_s / 2) return;
   if (static_cast<std::int32_t>(sends.head() - behind_ring_) > 0) rings_ = 0;
   if (rings_ == kRingsMax || !qp_.has_room_for_internal()) return;
   // The completion of this WRITE reports that all requests before it are complete, too.

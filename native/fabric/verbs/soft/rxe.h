@@ -23,10 +23,16 @@
 // doorbell, because no timer runs. When the oldest request has not moved from one second to the next, the
 // doorbell is rung again.
 //
+// A connection keeps the path MTU with which it was made. When the interface has a smaller MTU later, the
+// kernel refuses the connection's long packets, and the requester tries for ever to send the first of them
+// (rxe_requester(): EAGAIN). No timer runs, because no packet is outstanding. So the queue pair is ended when
+// its oldest request has not moved and the path MTU is larger than the port's.
+//
 // The completion of a SEND_WITH_INV has the kernel's number for the flag, which differs from the library's.
 #pragma once
 
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "fabric/verbs/soft/workaround.h"
@@ -55,6 +61,7 @@ class Rxe final : public Workaround {
 
  private:
   void release();
+  std::string why_too_long() const;
 
   QueuePair& qp_;
   struct Pending {
