@@ -121,10 +121,11 @@ for (let round = 1; round <= rounds; ++round) {
 const how = `Made by \`npm run bench:sockets\` on ${machineText()}. The figures are ${roundsText(rounds)}. ${here.text}`;
 const explanation = [
   '`rdma-rpc` is `rdma-rpc/socket`, over shared memory, or over TCP in the rows that begin with `tcp`.',
-  '`rdma-rpc stays` is the same with the option `writesStay`, which saves a copy. The rows `two haproxys`',
-  'show what two relays in C reach, without sessions, when four programs share the CPUs of two. Where they',
-  'miss a goal, the tunnel cannot be expected to reach it here (bench/HISTORY.md). The last column is the',
-  'median, over all rounds, of the ratio to the rate in the first row of the scenario.',
+  '`rdma-rpc stays` is the same with the option `writesStay`, which saves a copy on fabrics where that is',
+  'cheaper; over shared memory it changes nothing for these writes, because copies are cheaper up to 4 MiB.',
+  'The rows `two haproxys` show what two relays in C reach, without sessions, when four programs share the',
+  'CPUs of two. Where they miss a goal, the tunnel cannot be expected to reach it here (bench/HISTORY.md).',
+  'The last column is the median, over all rounds, of the ratio to the rate in the first row of the scenario.',
 ].join(' ');
 const report = `# Sockets and the tunnel\n\n${how}\n\n${explanation}\n\n${socketReport(rows)}\n`;
 console.log(report);

@@ -4,11 +4,12 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 
 /**
- * Most bytes of one segment; a longer write is sent as several segments. The limit is a little less than 1
- * MiB, so that a copied segment with its header fits a block of 1 MiB in the arena. A stream has 8 MiB in
- * flight, so eight segments hide a round trip.
+ * Most bytes of one segment; a longer write is sent as several segments. A write of 1 MiB is one segment,
+ * because many programs write pieces of that size. With its header, a copied segment needs a little more than
+ * 1 MiB, so it takes the arena's next size of block, which has 1.25 MiB. A stream has 8 MiB in flight, so
+ * several segments hide a round trip.
  */
-export const segmentBytes = 1 * MiB - 4 * KiB;
+export const segmentBytes = 1.25 * MiB - 4 * KiB;
 /**
  * Most bytes that a socket gets in one `data` event, as with Node's own sockets. Programs rely on being able
  * to stop reading after each event.

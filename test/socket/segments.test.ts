@@ -28,6 +28,10 @@ test('segmentsOf keeps all bytes in order, fills segments, and copies nothing', 
   );
 });
 
+test('a write of 1 MiB is one segment', () => {
+  expect(segmentsOf([Buffer.alloc(1 << 20)])).toHaveLength(1);
+});
+
 test('a copied segment decodes as the message of the .proto file', () => {
   fc.assert(
     fc.property(
