@@ -7,10 +7,10 @@
 
 namespace rdma_rpc::binding {
 
-/// Returns true when JS can no longer run in the environment. Needs a handle scope, and no exception may be
-/// pending. In this state every Node-API function that could run JS fails with a status that says so
-/// ("napi_pending_exception" and "napi_cannot_run_js" in Node's documentation). This function therefore asks
-/// for a property that no code defines.
+/// Returns true when JS can no longer run in the environment. The caller must have a handle scope, and no
+/// exception may be pending. When JS can no longer run, every Node-API function that could run JS fails with
+/// a status that says so ("napi_pending_exception" and "napi_cannot_run_js" in Node's documentation). This
+/// function therefore asks for a property that no code defines.
 inline bool thread_ends(napi_env env) {
   napi_value global = nullptr;
   bool found = false;

@@ -1,9 +1,9 @@
-// Tells whether all completions that were in a queue at a given time have been polled. This class is for
-// devices that do not report what is left in the queue. A queue holds at most as many completions as it has
-// entries, and they are polled in order. Everything that was in the queue at that time has been polled in two
-// cases: when the queue has been empty after that, or when as many completions as the queue has entries have
-// been polled after that. The completion queues of devices own these objects. Queue pairs query them on the
-// device's thread.
+// Tells whether all completions that were in a completion queue at a given time have been polled. This class
+// is for devices that do not report how many completions are left in the queue. Completions are polled in
+// order, and a queue holds at most as many completions as it has entries. So all completions of the given
+// time have been polled as soon as one of two things has happened since: the queue was found empty, or as
+// many completions have been polled as the queue has entries. The completion queues of devices own these
+// objects. Queue pairs query them on the device's thread.
 #pragma once
 
 #include <cstdint>

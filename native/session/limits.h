@@ -1,4 +1,4 @@
-// These are the limits and defaults of the native layers above the fabric, each with its reason.
+// Defines the limits and defaults of the native layers above the fabric, each with its reason.
 // runtime/limits.ts has those of TypeScript. Values that both languages need are passed in NativeOptions and
 // SessionOptions.
 #pragma once
@@ -77,19 +77,21 @@ inline constexpr std::uint32_t kSlotHeadroom = 64;
 /// of the list and one gather entry.
 inline constexpr std::uint32_t kSlotTail = 64;
 
-/// Limit of messages, including metadata, that are sent in several SENDs, even when the device prefers a
-/// higher one. The limit is also the size of the receiver's memory for such a message.
+/// Most bytes of a message, with its metadata, that is sent as several SENDs (a segmented message). The limit
+/// holds even when the device prefers a higher one. The receiver has memory of this size for each such
+/// message.
 inline constexpr std::uint32_t kSegmentedBytesMax = 32 * 1024;
-/// Limit of SENDs before the last one of such a message: all of them together are one post (kPostBatch).
+/// Most SENDs of a segmented message before its last SEND. With the last one, they fit one post (kPostBatch).
 inline constexpr std::uint32_t kSegmentsMax = 31;
 /// Bytes between two segments in the send slot, for the seal of the first segment and the header of the
 /// second.
 inline constexpr std::uint32_t kSegmentGap = 32;
-/// Send slots for such messages, of all sessions of a context: half a window. When all are in use, the next
-/// message is sent as bulk data.
+/// Number of send slots for segmented messages. All sessions of a context share them. While all of them are
+/// in use, a further message is sent as bulk data.
 inline constexpr std::uint32_t kLongSlots = 128;
-/// Buffers in which such messages are reassembled until JS has read them: enough for four batches. While none
-/// is free, the completion queue is not polled.
+/// Number of buffers in which segmented messages are put together. A buffer is in use until JS has read the
+/// message. The buffers are enough for four batches. While no buffer is free, the completion queue is not
+/// polled.
 inline constexpr std::uint32_t kReassembledMessages = 128;
 /// Buffers for short messages that JS has not read yet: enough for two batches, because one batch may arrive
 /// while JS reads another.
@@ -142,20 +144,21 @@ inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
 /// blocked or stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
-/// Largest number of bytes of READs and WRITEs that all sessions post in one turn of the loop.
+/// Most bytes of READs and WRITEs that all sessions together post in one turn of the event loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// The same limit for fabrics on which this thread copies the data that it posts. By calculation, the copies
-/// take some 400 us.
+/// The value of kPostedBytesPerTurn for fabrics on which this thread copies the data that it posts. By
+/// calculation, the copies take some 400 us.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
-/// The same limit while there are small calls. By calculation, copying this number of bytes takes 7 us.
+/// The value of kCopiedBytesPerTurn while there are small calls. By calculation, copying this number of bytes
+/// takes 7 us.
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
 /// kSliceBytes applies for this time after a small call.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// Step by which the staging memory of a session grows.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
-/// Least default size of the staging memory. This size has room for many calls, independent of the size of
-/// the largest message.
+/// Least default size of a session's staging memory. Memory of this size has room for many calls, however
+/// small the largest message may be.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
 /// A reply buffer that is larger than the staging memory divided by this number is not offered with the
 /// request, because the response may be small. The server then asks for the size that it needs.
@@ -165,8 +168,9 @@ inline constexpr std::size_t kStagingShare = 4;
 /// sessions are cheap. Both bounds are powers of two.
 inline constexpr std::uint32_t kSendQueueDepthMin = 64;
 inline constexpr std::uint32_t kSendQueueDepthMax = 512;
-/// A work request that needs no completion of its own requests one when this part of the queue has been used
-/// since the last completion. The rest of the queue must have room for a full post.
+/// Every so often, a work request that needs no completion is signaled, so that its entry and those before it
+/// can be used again. This happens when the queue's depth divided by this number has been posted since the
+/// last signaled request. The rest of the queue must have room for a full post.
 inline constexpr std::uint32_t kSignalShare = 8;
 /// Limit of work requests that are prepared before one post (one doorbell).
 inline constexpr std::uint32_t kPostBatch = 32;
@@ -194,9 +198,9 @@ inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
 /// only the end of the session makes the memory safe. The time is longer than links and drivers take to
 /// recover (two seconds for soft-RoCE), and shorter than their retries.
 inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
-/// Time for which the call slot, keys and memory of a cancelled call may then be pending release. A peer
-/// whose thread is blocked or stopped for a shorter time is treated as slow; a peer that never answers loses
-/// its session.
+/// Time for which a cancelled call may keep its call slot, keys and memory after that, because the peer has
+/// not released them. A peer whose thread is blocked or stopped for a shorter time is treated as slow; a peer
+/// that never answers loses its session.
 inline constexpr std::uint64_t kHoldLimitNs = 120'000'000'000;
 /// Interval at which kHoldLimitNs is checked.
 inline constexpr std::uint64_t kHoldCheckNs = 100'000'000;
@@ -204,8 +208,8 @@ inline constexpr std::uint64_t kHoldCheckNs = 100'000'000;
 /// Time for which frames may wait for credits while the peer returns none. A peer whose thread is blocked or
 /// stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
-/// The same limit while no send slot is free, because waiting frames hold slots, which all sessions of the
-/// context share.
+/// The value of kNoCreditNs while no send slot is free. It is shorter, because frames that wait for credits
+/// hold slots, which all sessions of the context share.
 inline constexpr std::uint64_t kNoCreditShortNs = 30'000'000'000;
 /// Largest step of the awake clock, which runs only while this thread runs. At most this much of the time
 /// between two turns counts. A process that was stopped for a minute therefore first reads the answers that

@@ -1,4 +1,4 @@
-// This is a completion queue that never overruns, independent of the number of its queue pairs. The queue
+// Implements a completion queue that never overruns, independent of the number of its queue pairs. The queue
 // consists of one or more completion queues of the device ("device CQs") on one channel. This code runs on
 // the device's thread.
 #pragma once
@@ -44,10 +44,10 @@ class CompletionQueue final : public fabric::CompletionQueue {
   /// Returns a device CQ with `entries` free entries, or null. `shared` is the number of shared receives that
   /// may complete there in addition.
   DeviceCq* reserve(std::uint32_t entries, std::uint32_t shared);
-  /// Null means that the receive queue has been destroyed.
+  /// Sets the shared receive queue of this completion queue. A null pointer means that it was destroyed.
   void share_receives(ReceiveQueue* receives) { receives_ = receives; }
   bool shares_receives() const { return receives_ != nullptr; }
-  /// Returns the number of shared receive queues that were made on this queue, with the one to be made.
+  /// Returns the number of the next shared receive queue that is created for this completion queue, from 1.
   std::uint32_t next_generation() { return ++generation_; }
   /// Marks the entries of a destroyed queue pair.
   void retire(DeviceCq& device_cq, std::uint32_t entries) { device_cq.retired += entries; }

@@ -81,7 +81,7 @@ QueuePair::~QueuePair() {
 }
 
 std::uint32_t QueuePair::internal_sends(bool active, const Device& device) {
-  if (device.capabilities().active_side_sends_first) return active ? soft::Nudge::kSendsMax : 0;
+  if (device.capabilities().active_side_sends_first) return kAsksMax + (active ? soft::Nudge::kSendsMax : 0);
   return kAsksMax + soft::own_sends(device.driver());
 }
 

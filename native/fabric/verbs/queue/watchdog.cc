@@ -54,10 +54,8 @@ bool QueuePair::check_requests() {
   }
   ++waits_s_;
   // Unsignaled requests report nothing, so a completion is requested. (On iWARP a completion says nothing
-  // about the peer, so a request for one is of no use.)
-  const bool asks = !device_.capabilities().active_side_sends_first;
-  if (asks && !sends_.holds_some() && !sends_.newest_tells() && has_room_for_internal())
-    ask_for_last_packet();
+  // about the peer, but without one, a device that has stopped would go unnoticed.)
+  if (!sends_.holds_some() && !sends_.newest_tells() && has_room_for_internal()) ask_for_last_packet();
   const VerbsOptions& options = device_.options();
   const std::uint32_t limit = Watchdog::limit_s(options.ack_timeout, options.retry_count);
   if (workaround_ != nullptr) workaround_->second(waits_s_, limit);

@@ -1,4 +1,4 @@
-// These are functions of the fabric suite's fixture. This file has no tests.
+// Implements the functions of the fabric suite's fixture. This file has no tests.
 #include "fabric/suite/fabric_suite.h"
 
 #include <poll.h>
@@ -239,6 +239,16 @@ bool FabricSuite::refused_with(const Wc& wc, WcStatus status) const {
   // Since Linux 6.4, soft-RoCE reports a request that it refuses as flushed.
   const bool forgets = !caps().exact_windows && wc.status == WcStatus::wr_flush_err;
   return wc.status == status || forgets || (!caps().names_refusals && wc.status != WcStatus::success);
+}
+
+bool FabricSuite::written(const Memory& memory, std::uint64_t offset, std::uint64_t length,
+                          std::uint32_t seed) {
+  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
+  while (!memory.holds(offset, length, seed)) {
+    if (caps().names_refusals || std::chrono::steady_clock::now() > deadline) return false;
+    fabric_->pump();
+  }
+  return true;
 }
 
 void FabricSuite::settle() {

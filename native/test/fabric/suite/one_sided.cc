@@ -23,7 +23,7 @@ TEST_P(FabricSuite, WritesPlaceEveryByteInBothDirections) {
       const Sge sge = source.sge(0, bytes);
       post(*from, request(Opcode::rdma_write, seed, {&sge, 1}, target.addr(1), target.rkey()));
       expect(*from, seed);
-      EXPECT_TRUE(target.holds(1, bytes, seed));
+      EXPECT_TRUE(written(target, 1, bytes, seed));
       EXPECT_TRUE(target.all(0, 1, 0xee) && target.all(bytes + 1, 1, 0xee))
           << "bytes beside the target changed";
     }
