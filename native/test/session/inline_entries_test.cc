@@ -188,7 +188,7 @@ TEST(InlineEntries, InNoOtherModeThanWindowsDoHarm) {
 }
 
 TEST(InlineEntries, NotInASealedSession) {
-  if (seal::ciphers().empty()) GTEST_SKIP() << "this system has no libcrypto";
+  if (seal::ciphers().empty()) GTEST_SKIP() << "not run: " << seal::why_no_cipher();
   PairOptions options = inlined();
   options.sealed = true;
   Pair pair(options);

@@ -51,6 +51,9 @@ PathState kernel_path_state(int fd) {
   // Usually all bytes have arrived, and this call is cheaper than the other.
   if (::ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes == 0) return {};
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return {};
+  // Some systems answer without all fields (path_progress.h). The missing fields are 0, so no connection ends
+  // because of them: without retransmissions the path never counts as silent, and without the time of the last
+  // packet the higher limit applies. TCP_USER_TIMEOUT then ends a connection that loses what is sent.
   // The number of retransmissions since the last acknowledgement of new data, or the number of probes of a
   // closed window. The kernel of a stopped peer answers such probes.
   return {std::max<std::uint32_t>(info.tcpi_retransmits, info.tcpi_probes),

@@ -72,7 +72,7 @@ class QueuePair final : public fabric::QueuePair {
   std::uint64_t unsent_write_bytes() const override { return sends_.unsent_write_bytes(); }
   std::uint64_t read_bytes_arrived() const override { return read_bytes_arrived_; }
   std::optional<PathProgress> path_progress() const override {
-    return socket_ ? kernel_path_progress(socket_.get()) : std::nullopt;
+    return socket_ ? tcp::path_progress(socket_.get(), stream_bytes_) : std::nullopt;
   }
   /// Messages and READ responses share one stream of bytes and one completion ring.
   bool may_hold_messages(std::uint64_t) const override { return false; }
@@ -222,6 +222,7 @@ class QueuePair final : public fabric::QueuePair {
   Token peer_{};                                   ///< token in the peer's connect message
   std::optional<FirstWords> words_;
   UniqueFd socket_;
+  StreamBytes stream_bytes_;
   bool enqueued_ = false;
 
   SendQueue sends_;

@@ -66,6 +66,7 @@ void QueuePair::read() {
     }
     const auto got = static_cast<std::size_t>(result);
     bytes += got;
+    stream_bytes_.received += got;
     // A short read has emptied the socket. If the end of the connection has been announced, the next read
     // reports it.
     readable_ = got == wanted || reads_to_end_;

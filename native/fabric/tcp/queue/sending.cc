@@ -48,6 +48,7 @@ void QueuePair::flush() {
       path_.sent();
       device_.path_timer().sent();
       bytes += static_cast<std::size_t>(sent);
+      stream_bytes_.sent += static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN) {
       out_ = Out::blocked;
     } else if (errno != EINTR) {
