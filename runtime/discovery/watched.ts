@@ -111,16 +111,34 @@ class Watched implements Resolver {
   async #run(signal: AbortSignal): Promise<void> {
     const backoff = registryBackoff();
     const follow = this.#makeFollow();
-    const onList = (servers: Servers): number => this.#current(servers);
-    // A list that cannot be used does not end the watch, because a later change may make it usable. A new
-    // watch would begin with the same list.
-    const paced = new Paced(onList, (fault) => this.#failed(fault));
-    signal.addEventListener('abort', () => paced.close(), { once: true });
+    const remaking = registryBackoff();
+    let newest: () => Servers;
+    let timer: NodeJS.Timeout | undefined;
+    const onList = (servers: Servers): number => {
+      clearTimeout(timer);
+      remaking.reset();
+      return this.#current(servers);
+    };
+    // A list that could not be made does not end the watch, because a new watch would begin with the same
+    // list. It is made again after a pause, because a function of the application may then succeed.
+    const onFault = (fault: unknown): void => {
+      clearTimeout(timer);
+      timer = setTimeout(() => paced.changed(newest), remaking.next());
+      timer.unref();
+      this.#failed(fault);
+    };
+    const paced = new Paced(onList, onFault);
+    const stop = (): void => {
+      clearTimeout(timer);
+      paced.close();
+    };
+    signal.addEventListener('abort', stop, { once: true });
     while (!signal.aborted) {
       let followedMs: number | undefined;
       const onChange = (list: () => Servers): void => {
         if (signal.aborted) return;
         followedMs ??= clockMs();
+        newest = list;
         paced.changed(list);
       };
       const error = await follow(onChange, signal).catch((cause: unknown) => cause);

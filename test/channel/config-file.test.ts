@@ -34,7 +34,7 @@ test.each<[string, () => void, RegExp]>([
       writeFileSync(path, '');
       truncateSync(path, 2 ** 20 + 1);
     },
-    /1048577 bytes.* at most 1048576/,
+    /1048577 bytes.* at most 1048576: shorten the file, or give the option serviceConfig another/,
   ],
   ['a folder', () => mkdirSync(path), /is not a file/],
   ['a pipe to which no program writes', () => execFileSync('mkfifo', [path]), /is not a file/],

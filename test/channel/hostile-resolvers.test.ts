@@ -69,6 +69,7 @@ test.each(wrong)('%s that is pushed changes nothing, and the channel can say why
   ]);
   for (let i = 0; i < 10; ++i) expect('a:1 b:1').toContain((await client.fetch({})).text);
   resolver.push(['b:1']);
+  await until(() => channel.addresses.length === 1);
   expect(channel.addresses).toMatchObject([{ address: 'b:1', stale: false }]);
   expect(await client.fetch({})).toMatchObject({ text: 'b:1' });
   expect(bed.dialled).toEqual(['a:1', 'b:1']);
@@ -142,6 +143,32 @@ test('long lists that are pushed without end are combined, and the newest of the
   resolver.push();
   await until(() => channel.addresses.length === 1);
   expect(channel.addresses).toMatchObject([{ address: 'a:1', stale: false }]);
+});
+
+test('invalid lists that are pushed without end are combined, and the valid list after them is used', async () => {
+  const resolver = new Pusher(['a:1']);
+  const lines: string[] = [];
+  const channel = bed.channel(resolver, {
+    backoffMs: 600_000,
+    backoffMaxMs: 600_000,
+    log: (line) => void lines.push(line),
+  });
+  await channel.ready();
+  const before = lines.length;
+  let read = 0;
+  const invalid = {
+    get address(): string {
+      ++read;
+      return 'no address';
+    },
+  };
+  for (let i = 0; i < 1000; ++i) resolver.push([invalid]);
+  expect(read).toBe(1);
+  resolver.push(['b:1']);
+  await until(() => channel.addresses[0]!.address === 'b:1');
+  expect(read).toBe(1);
+  expect(channel.addresses).toMatchObject([{ address: 'b:1', stale: false }]);
+  expect(lines.slice(before).filter((line) => line.includes('no address')).length).toBeLessThan(2);
 });
 
 test('a resolver may use the array of a long list again', async () => {

@@ -21,3 +21,21 @@ test('a list that waits for the end of a pause is delivered before a later failu
   expect(delivered).toEqual(['a:1', 'b:1', undefined]);
   await expect(resolver.resolve(new AbortController().signal)).rejects.toThrow('the registry has gone');
 });
+
+test('a list that could not be made is made again after a pause, without a change of the registry', async () => {
+  let made = 0;
+  const list = () => {
+    if (++made < 3) throw new Error('`doors` does not know this server yet');
+    return [{ address: 'a:1' }];
+  };
+  const resolver = watchedResolver(() => (onServers) => {
+    onServers(list);
+    return new Promise(() => undefined);
+  });
+  const delivered: (string | undefined)[] = [];
+  afterwards(resolver.watch!((servers) => delivered.push((servers?.[0] as { address: string })?.address)));
+  await until(() => delivered.includes('a:1'));
+  // The first failure makes the channels resolve, which tells them the reason.
+  expect(delivered).toEqual([undefined, 'a:1']);
+  expect(made).toBe(3);
+});

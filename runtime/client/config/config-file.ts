@@ -12,7 +12,9 @@ function textIn(path: string): string {
   const about = statSync(path);
   if (!about.isFile()) throw new Error(`${path} is not a file`);
   if (about.size > configBytesMax)
-    throw new RangeError(`${path} has ${about.size} bytes; a configuration has at most ${configBytesMax}`);
+    throw new RangeError(
+      `${path} has ${about.size} bytes; a configuration has at most ${configBytesMax}: shorten the file, or give the option serviceConfig another file`,
+    );
   return readFileSync(path, 'utf8');
 }
 

@@ -69,7 +69,7 @@ export class Resolution {
     this.#owner = owner;
     this.#backoff = new Backoff(settings.backoffMs, settings.backoffMaxMs);
     const take = (given: List): number => inRoot(() => this.#take(given));
-    this.#paced = new Paced(take, (cause) => this.#failed(cause));
+    this.#paced = new Paced(take, (cause) => inRoot(() => this.#failed(cause)));
     let created = false;
     const onChange: Parameters<NonNullable<Resolver['watch']>>[0] = (servers) => {
       // If the resolver calls back within `watch`, the constructor of the owner has not finished yet.
@@ -148,15 +148,9 @@ export class Resolution {
     if (this.#again) this.askNow();
   }
 
-  /** Uses a list that the resolver has pushed. Returns the number of its servers, 0 if it cannot be used. */
+  /** Uses a list that the resolver has pushed. Returns the number of its servers. Throws for an invalid list. */
   #take(given: List): number {
-    let servers: readonly Server[];
-    try {
-      servers = this.#checked(given);
-    } catch (cause) {
-      this.#failed(cause);
-      return 0;
-    }
+    const servers = this.#checked(given);
     ++this.#pushed;
     this.#succeeded(servers);
     return servers.length;

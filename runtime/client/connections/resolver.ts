@@ -17,7 +17,8 @@ export interface Resolver {
   /**
    * Watches the addresses. This method is optional and is called once. `onChange` takes the new list. Without
    * a list, the call makes the channel resolve again at once. A list that is empty or has an invalid address
-   * counts as a failed answer. Returns a function that stops watching.
+   * counts as a failed answer. Lists that come fast are combined: after a long list, or one that cannot be
+   * used, the next one is used up to half a second later. Returns a function that stops watching.
    */
   watch?(onChange: (servers?: readonly (string | ServerAddress)[]) => void): () => void;
 }

@@ -159,8 +159,12 @@ export class CallExtras implements Abortable, LateListener {
 
   listenNow(): void {
     if (this.#place === undefined || this.#listening || this.signal === undefined) return;
-    this.#listening = true;
-    listen(this.signal, this);
+    // A signal that has fired needs no listener. Each call would otherwise add one, because a call that
+    // waits in a queue ends at once and removes the listener again.
+    if (!this.signal.aborted) {
+      this.#listening = true;
+      listen(this.signal, this);
+    }
     this.#look();
   }
 

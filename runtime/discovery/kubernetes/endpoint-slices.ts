@@ -25,7 +25,8 @@ export interface EndpointSlicesOptions extends ApiServerOptions {
   port?: string | number;
   /**
    * Returns other addresses of a pod, which are tried before its own (`doors` of a resolver's addresses).
-   * Runs for each pod of each list, whose attributes are `pod` and `node`. Default: none.
+   * Runs for each pod of each list, whose attributes are `pod` and `node`. While it throws, the channel keeps
+   * its addresses as stale ones, and the list is made again after growing pauses. Default: none.
    */
   doors?: (server: ServerAddress) => readonly string[];
   /**
