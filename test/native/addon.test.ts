@@ -231,44 +231,52 @@ describe('buffers', () => {
 
   test('V8 counts only the receives that have been read, until their session is down', async () => {
     const pair = loopback('sim');
-    const session = pair.native.createSession({
-      role: 'client',
-      inflightMax: 256,
-      messageMaxBytes: 4 << 20,
-      peerMessageMaxBytes: 4 << 20,
-    });
     const counted = () => process.memoryUsage().external;
-    // The garbage of earlier tests is freed in several iterations.
-    for (let i = 0; i < 10; ++i) {
-      collect();
-      await turn();
-    }
-    const before = counted();
     const slots = [0, 3, 4, 7, 8, 200, 255];
-    // Measures around each session separately. The garbage of other code is collected at any time, and is
-    // counted as long as it exists.
-    const grown: number[] = [];
-    const windows = slots.map((slot) => {
-      collect();
-      const counts = counted();
-      const window = pair.native.receiveWindow(session, slot);
-      grown.push(counted() - counts);
-      return window;
-    });
-    // The first window has 4 slots, and the second has 4 slots, too.
-    expect(windows[1]).toBe(windows[0]);
-    expect(windows[2]!.byteLength).toBe(windows[0]!.byteLength);
-    expect(windows[3]).toBe(windows[2]);
-    expect(windows[4]!.byteLength).toBe(2 * windows[0]!.byteLength);
-    expect(windows[6]).toBe(windows[5]);
-    expect(grown).toEqual(
-      windows.map((window, i) => (windows.indexOf(window) === i ? window.byteLength : 0)),
-    );
-    pair.native.closeSession(session, 'enough');
-    await until(() => pair.down.includes(session));
-    await turn();
-    expect(windows.map(({ byteLength }) => byteLength)).toEqual(slots.map(() => 0));
-    expect(counted() - before).toBeLessThan(10_000);
+    /** Returns the bytes that V8 counts too many or too few: for each window, and after the session's end. */
+    const deviations = async () => {
+      const session = pair.native.createSession({
+        role: 'client',
+        inflightMax: 256,
+        messageMaxBytes: 4 << 20,
+        peerMessageMaxBytes: 4 << 20,
+      });
+      // The garbage of earlier tests is freed in several iterations.
+      for (let i = 0; i < 10; ++i) {
+        collect();
+        await turn();
+      }
+      const before = counted();
+      const grown: number[] = [];
+      const windows = slots.map((slot) => {
+        collect();
+        const counts = counted();
+        const window = pair.native.receiveWindow(session, slot);
+        grown.push(counted() - counts);
+        return window;
+      });
+      // The first window has 4 slots, and the second has 4 slots, too.
+      expect(windows[1]).toBe(windows[0]);
+      expect(windows[2]!.byteLength).toBe(windows[0]!.byteLength);
+      expect(windows[3]).toBe(windows[2]);
+      expect(windows[4]!.byteLength).toBe(2 * windows[0]!.byteLength);
+      expect(windows[6]).toBe(windows[5]);
+      const perWindow = windows.map(
+        (window, i) => grown[i]! - (windows.indexOf(window) === i ? window.byteLength : 0),
+      );
+      pair.native.closeSession(session, 'enough');
+      await until(() => pair.down.includes(session));
+      await turn();
+      expect(windows.map(({ byteLength }) => byteLength)).toEqual(slots.map(() => 0));
+      const left = counted() - before;
+      return [...perWindow, left < 10_000 ? 0 : left];
+    };
+    // The garbage of other code is collected at any time, but not in every repetition.
+    const none = [...slots.map(() => 0), 0];
+    const found: number[][] = [];
+    for (let i = 0; i < 4 && !found.some((each) => each.every((bytes) => bytes === 0)); ++i)
+      found.push(await deviations());
+    expect(found).toContainEqual(none);
     expect(pair.native.receiveWindow(pair.server, 1 << 20)).toBeUndefined();
   });
 
