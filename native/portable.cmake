@@ -1,4 +1,4 @@
-# This is the toolchain of the binaries that the package ships. The toolchain consists of this machine's g++
+# Defines the toolchain of the binaries that the package ships. The toolchain consists of this machine's g++
 # (for arm64, Debian's cross compiler), and of the C library, libstdc++ and libibverbs of an older Debian in
 # RDMA_RPC_SYSROOT. scripts/sysroot.mjs creates that folder, and scripts/prebuilds.mjs configures with this
 # file. The linked binaries then run with the glibc of every system that Node 20 runs on; scripts/symbols.mjs

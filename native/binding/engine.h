@@ -1,7 +1,6 @@
-// This is everything native behind one NativeContext object: the device, the context, the pump, and the
-// buffers through which JS sees their memory. The engine must outlive that object, because the event loop
-// releases the engine only one iteration after close(). The engine deletes itself. This code runs on the JS
-// thread.
+// Owns everything native behind one NativeContext object: the device, the context, the pump, and the buffers
+// through which JS sees their memory. The engine must outlive that object, because the event loop releases
+// the engine only one iteration after close(). The engine deletes itself. This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -1,6 +1,6 @@
-// These are the address handles of a device by their numbers. An address handle names the destination of
-// datagrams, and a posted datagram keeps its handle alive. Device makes this table, and UD queue pairs use
-// it, on the JS thread.
+// Keeps the address handles of a device by number. An address handle names the destination of datagrams, and
+// a posted datagram keeps its handle alive. Device makes this table, and UD queue pairs use it, on the JS
+// thread.
 #pragma once
 
 #include <cstdint>

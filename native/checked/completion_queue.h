@@ -1,6 +1,6 @@
-// This is a completion queue whose completions become records for JS. The completion queue knows the queues
-// that complete on it. It turns the sequence number of a completion back into the number of its request, and
-// releases the objects that the request kept alive. Device makes these objects on the JS thread.
+// Implements a completion queue whose completions become records for JS. The completion queue knows the
+// queues that complete on it. It turns the sequence number of a completion back into the number of its
+// request, and releases the objects that the request kept alive. Device makes these objects on the JS thread.
 #pragma once
 
 #include <array>

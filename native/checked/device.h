@@ -1,4 +1,4 @@
-// This is an open device and the objects that it creates: regions, completion queues and queue pairs. The
+// Implements an open device and the objects that it creates: regions, completion queues and queue pairs. The
 // users of these objects may make mistakes, so everything is checked. Each object keeps the objects that it
 // needs alive: a region keeps its memory, a queue pair keeps its completion queue, a posted request keeps its
 // regions, and all of them keep the device. The objects can therefore be released in any order. This file is

@@ -1,7 +1,7 @@
-// These are the requests of one queue that have been posted and not completed: the number that their user
-// gave them, and the objects that they keep alive (regions, address handles). The fabric knows a request by
-// its sequence number. This file is used by the queues of this folder, on the JS thread. Allocates nothing
-// after construction.
+// Keeps the requests of one queue that have been posted and not completed. For each request it keeps the
+// number that the user gave it, and the objects that the request keeps alive (regions, address handles). The
+// fabric knows a request by its sequence number. This file is used by the queues of this folder, on the JS
+// thread. Allocates nothing after construction.
 #pragma once
 
 #include <algorithm>

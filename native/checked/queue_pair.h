@@ -1,4 +1,4 @@
-// This is a queue pair that checks its requests before a device gets them: room, state, memory, rights and
+// Implements a queue pair that checks its requests before a device gets them: room, state, memory, rights and
 // limits. When one request of a batch is wrong, the whole batch is refused. Device makes these objects, and
 // the binding uses them, on the JS thread. The hot path allocates nothing after the first batches.
 #pragma once

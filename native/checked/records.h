@@ -1,4 +1,4 @@
-// This is the layout of work requests and completions as JS writes and reads them: rows of doubles in typed
+// Defines the layout of work requests and completions as JS writes and reads them: rows of doubles in typed
 // arrays. A double holds every integer up to 2^53 exactly. Addresses of a process have at most 47 bits (or 56
 // when the process asks for more; Device refuses to register such addresses). All other values have 32 bits.
 // runtime/native/verbs-device.ts has the same constants, and a test compares the two. This file is used by

@@ -1,6 +1,6 @@
-// This is a shared receive queue that checks its receives before a device gets them. The receives complete in
-// any order, because several queue pairs use them, each in its own order. Device makes these objects, and the
-// binding uses them, on the JS thread.
+// Implements a shared receive queue that checks its receives before a device gets them. The receives complete
+// in any order, because several queue pairs use them, each in its own order. Device makes these objects, and
+// the binding uses them, on the JS thread.
 #pragma once
 
 #include <cstdint>

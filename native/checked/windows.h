@@ -1,6 +1,6 @@
-// These are the memory windows of a device by their numbers. A window gives one queue pair rights to a part
-// of a region until the window is invalidated. A posted bind keeps its window alive. A window keeps alive the
-// regions to which it may be bound. Device makes this table, and RC queue pairs use it, on the JS thread.
+// Keeps the memory windows of a device by number. A window gives one queue pair rights to a part of a region
+// until the window is invalidated. A posted bind keeps its window alive. A window keeps alive the regions to
+// which it may be bound. Device makes this table, and RC queue pairs use it, on the JS thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// These are the destinations of datagrams: address handles, GIDs, and the header in front of each received
+// Declares the destinations of datagrams: address handles, GIDs, and the header in front of each received
 // datagram. This file is part of fabric.h and is used on the same thread.
 #pragma once
 

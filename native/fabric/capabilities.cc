@@ -1,5 +1,5 @@
-// These are the features of a device, the error texts for features that it lacks, and the checks of a
-// registration that all devices share. This code may run on any thread.
+// Implements the list of features of a device, the error texts for features that it lacks, and the checks of
+// a registration that all devices share. This code may run on any thread.
 #include "fabric/capabilities.h"
 
 #include "fabric/memory.h"

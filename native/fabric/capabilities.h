@@ -1,6 +1,7 @@
-// These are the capabilities of a device, and the reasons why it lacks others. This file is part of fabric.h.
-// The capabilities are filled in when a device is opened. Users of a device look at its capabilities instead
-// of the name of its fabric. The capabilities are plain values, which any thread may read.
+// Declares the capabilities of a device, and the reasons why it lacks a feature. This file is part of
+// fabric.h. The capabilities are filled in when a device is opened. Users of a device look at its
+// capabilities instead of the name of its fabric. The capabilities are plain values, which any thread may
+// read.
 #pragma once
 
 #include <cstddef>

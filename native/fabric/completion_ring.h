@@ -1,7 +1,7 @@
-// These are the completions of one queue, in memory of this process. Queue pairs write them, and poll()
-// removes them. The ring grows to the number of completions that its queue pairs can have outstanding
-// (make_room), so it never overflows; before the first queue pair it uses almost no memory. This file is used
-// by the completion queues of tcp and of the simulation, on their device's thread.
+// Keeps the completions of one queue in memory of this process. Queue pairs write them, and poll() removes
+// them. The ring grows to the number of completions that its queue pairs can have outstanding (make_room), so
+// it never overflows; before the first queue pair it uses almost no memory. This file is used by the
+// completion queues of tcp and of the simulation, on their device's thread.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// This is the connect message: the first message of a queue pair's connection, in both directions
+// Encodes and decodes the connect message: the first message of a queue pair's connection, in both directions
 // (docs/wire/fabrics.md §9, §10). The message names the queue pair that the sender wants to reach and the
 // sender's own queue pair. The first bytes of the message distinguish such a connection from a sideband
 // connection to the same address. This file is used by the fabrics that connect by sockets (tcp, and shm with

@@ -1,4 +1,4 @@
-// This is a thread that is never joined, for work that another party can delay without limit. The fabrics and
+// Starts a thread that is never joined, for work that another party can delay without limit. The fabrics and
 // the socket relay start such threads, on any thread.
 #pragma once
 

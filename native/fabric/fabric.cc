@@ -1,5 +1,5 @@
-// These are names of the enumerations in fabric.h, for error texts and logs, and the checks of arguments that
-// all devices share. This code may run on any thread.
+// Implements the names of the enumerations in fabric.h, for error texts and logs, and the checks of arguments
+// that all devices share. This code may run on any thread.
 #include "fabric/fabric.h"
 
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
-// This is a list of unused items: slots, table indices, objects kept for reuse. The item that was returned
-// last is taken first, because it is still in the cache. Any list may be empty, because a peer can break
-// every rule and use up all items. Therefore take() is the only way to get an item, and its result shows
-// whether there was an item. A house test enforces this (test/house/native.test.ts). This file is used by the
-// fabrics and sessions, on their device's thread.
+// Keeps a list of unused items: slots, table indices, objects kept for reuse. The item that was returned last
+// is taken first, because it is still in the cache. Any list may be empty, because a peer can break every
+// rule and use up all items. Therefore take() is the only way to get an item, and its result shows whether
+// there was an item. A house test enforces this (test/house/native.test.ts). This file is used by the fabrics
+// and sessions, on their device's thread.
 #pragma once
 
 #include <cstddef>

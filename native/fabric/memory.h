@@ -1,5 +1,5 @@
-// This is memory that a device can reach, named as in libibverbs: host memory, regions, windows. This file is
-// part of fabric.h and is used on the same thread.
+// Declares the memory that a device can reach, named as in libibverbs: host memory, regions, windows. This
+// file is part of fabric.h and is used on the same thread.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// This is a shared receive queue: receives that several queue pairs share. The number of receives depends on
+// Declares a shared receive queue: receives that several queue pairs share. The number of receives depends on
 // the total number of messages that can arrive at once. This number does not grow with the number of
 // connections times the messages of each. Shared receive queues are available where Capabilities::max_srq_wr
 // is not 0. A Device creates them and native/session uses them, on the device's thread.

@@ -1,10 +1,11 @@
-// These are file descriptors that are passed over a unix connection (SCM_RIGHTS). Any peer that can connect
-// can send them, wanted or unwanted. The kernel closes the descriptors that the receiver does not accept. The
-// kernel closes them in the thread that reads from the connection or closes it. The sender can make the last
-// close of a file take as long as it likes: the file may be a TCP socket with SO_LINGER and unsent bytes, or
-// belong to a file system in user space. Therefore a connection either refuses descriptors (SO_PASSRIGHTS,
-// Linux 6.16), or accepts all that arrive and has another thread close them. This file is used by the control
-// connection of shm with passed descriptors, the acceptor, the relay and the binding, on any thread.
+// Sends, receives and closes file descriptors that are passed over a unix connection (SCM_RIGHTS). Any peer
+// that can connect can send them, wanted or unwanted. The kernel closes the descriptors that the receiver
+// does not accept. The kernel closes them in the thread that reads from the connection or closes it. The
+// sender can make the last close of a file take as long as it likes: the file may be a TCP socket with
+// SO_LINGER and unsent bytes, or belong to a file system in user space. Therefore a connection either refuses
+// descriptors (SO_PASSRIGHTS, Linux 6.16), or accepts all that arrive and has another thread close them. This
+// file is used by the control connection of shm with passed descriptors, the acceptor, the relay and the
+// binding, on any thread.
 #pragma once
 
 #include <sys/types.h>

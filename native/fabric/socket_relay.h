@@ -1,4 +1,4 @@
-// This is a relay for unix connections of unauthenticated peers on kernels that cannot refuse descriptors
+// Relays the bytes of unix connections from unauthenticated peers on kernels that cannot refuse descriptors
 // (before Linux 6.16, see rights.h). One thread of the process reads from those connections and passes only
 // the bytes on, through socket pairs. A connection that sends a descriptor is closed. This file is used by
 // the binding for the sideband connections of unix addresses, and by the acceptor, which needs the connection

@@ -1,5 +1,5 @@
-// This is a file descriptor that closes itself. This file is used by the fabrics that have sockets or shared
-// memory, on the thread of its owner.
+// Owns a file descriptor and closes it when the owner is destroyed. This file is used by the fabrics that
+// have sockets or shared memory, on the thread of its owner.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// These are details about the RDMA devices of a machine for people, beyond the data that sessions need: all
+// Returns details about the RDMA devices of a machine for people, beyond the data that sessions need: all
 // attributes (`rdma-rpc devices -v`), and the events that devices report (`rdma-rpc events`). The code behind
 // this file is loaded from the plug-in, as for verbs_loader.h. This code is called on the JS thread.
 #pragma once

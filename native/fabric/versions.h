@@ -1,4 +1,4 @@
-// This is the version of each fabric, for the data that two queue pairs exchange below the frames of their
+// Defines the version of each fabric, for the data that two queue pairs exchange below the frames of their
 // sessions. Both sides compare these numbers before they connect (FabricOffer in runtime/control/frames.ts),
 // and each address blob and connect message carries its own. A version is increased when an older peer would
 // misread data of a newer peer. docs/deploy/upgrading.md describes the consequences for users.

@@ -1,4 +1,4 @@
-// These are work requests, which are posted to a queue pair, and their completions. All names are those of
+// Declares work requests, which are posted to a queue pair, and their completions. All names are those of
 // libibverbs. This file is part of fabric.h and is used on the same thread.
 #pragma once
 

@@ -1,6 +1,6 @@
-// These are the access rights with which arena chunks and application buffers are registered. The peer gets
-// its rights from windows, for one call at a time. On a device without windows, the peer gets no access to
-// this memory. The exception is an owner that asks for rights that last as long as the registration.
+// Defines the access rights with which arena chunks and application buffers are registered. The peer gets its
+// rights from windows, for one call at a time. On a device without windows, the peer gets no access to this
+// memory. The exception is an owner that asks for rights that last as long as the registration.
 #pragma once
 
 #include <cstdint>

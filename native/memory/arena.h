@@ -1,4 +1,4 @@
-// This is the registered arena: memory that the fabric can access, divided into blocks. The fabric places
+// Implements the registered arena: memory that the fabric can access, divided into blocks. The fabric places
 // bulk payloads in the arena (those that a server READs, and the responses in a client's reply buffers), and
 // applications allocate blocks from it. The block that was freed last is allocated first, while it is still
 // in the CPU cache, because fresh pages cost more than the copy into them. This code is called by the session

@@ -1,6 +1,6 @@
-// This is an endpoint on libibverbs alone, without our fabrics, and with operations that they do not use:
-// atomic operations, unreliable connections and datagrams. The code (bare/) is a part of the plug-in for RDMA
-// devices, which is loaded on demand. endpoint.h describes the threads.
+// Declares an endpoint that uses libibverbs alone, without our fabrics, and with operations that they do not
+// use: atomic operations, unreliable connections and datagrams. The code (bare/) is a part of the plug-in for
+// RDMA devices, which is loaded on demand. endpoint.h describes the threads.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// This is the system's clock, for time limits and the duration of a whole step.
+// Reads the system's clock, for time limits and the duration of a whole step.
 #pragma once
 
 #include <cstdint>

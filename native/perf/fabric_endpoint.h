@@ -1,5 +1,6 @@
-// This is an endpoint on any fabric: sends, writes and reads with the same device, queue pairs and completion
-// queue that sessions use. The binding and tests create these objects; endpoint.h describes the threads.
+// Implements an endpoint on any fabric: sends, writes and reads with the same device, queue pairs and
+// completion queue that sessions use. The binding and tests create these objects; endpoint.h describes the
+// threads.
 #pragma once
 
 #include <memory>

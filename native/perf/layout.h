@@ -1,4 +1,4 @@
-// This is the layout of the messages in the memory of an endpoint. The layout is the same on both sides,
+// Defines the layout of the messages in the memory of an endpoint. The layout is the same on both sides,
 // because each side writes to and reads from the other's memory. Each queue pair has slots to send from,
 // slots to receive in, and single words.
 #pragma once

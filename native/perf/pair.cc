@@ -1,5 +1,5 @@
-// This is the code that all steps share: it connects, posts receives, polls completions, waits, and checks
-// messages. See pair.h.
+// Implements the steps that all tests share: it connects, posts receives, polls completions, waits, and
+// checks messages. See pair.h.
 #include "perf/pair.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// This is one side of a test: an endpoint, and the loops that send on it, answer, and check what arrives.
+// Implements one side of a test: an endpoint, and the loops that send on it, answer, and check what arrives.
 // This file is used by tests and by the binding, which prepares a step on the JS thread and runs it on a
 // thread of its own. Only one thread at a time may use a Pair, except for stop().
 #pragma once

@@ -1,6 +1,6 @@
-// This is the content of messages in tests that validate: bytes derived from a seed and the message's number.
-// The bytes reveal damage, and messages that are lost, late, duplicated or in a wrong slot. This file is used
-// by the loops of both sides.
+// Generates the content of messages in tests that validate: bytes derived from a seed and the message's
+// number. The bytes reveal damage, and messages that are lost, late, duplicated or in a wrong slot. This file
+// is used by the loops of both sides.
 #pragma once
 
 #include <cstddef>

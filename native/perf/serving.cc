@@ -1,4 +1,4 @@
-// This is the loop of a side that does not measure, or has finished measuring. The side answers, polls
+// Implements the loop of a side that does not measure, or has finished measuring. The side answers, polls
 // completions and checks messages until its peer reports the end. See pair.h.
 #include "perf/pair.h"
 

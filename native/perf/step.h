@@ -1,4 +1,4 @@
-// These are the parameters of one step of a test, and its result. The binding fills them in with values from
+// Defines the parameters of one step of a test, and its result. The binding fills them in with values from
 // JS, and the loops read them.
 #pragma once
 

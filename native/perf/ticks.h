@@ -1,6 +1,6 @@
-// This is the processor's own counter, as perftest uses it. Reading it takes a tenth of the time of reading
-// the system's clock, and it is read once or twice per message. The length of a tick is computed by reading
-// both clocks at both ends of the measurement.
+// Reads the processor's own counter, as perftest uses it. Reading it takes a tenth of the time of reading the
+// system's clock, and it is read once or twice per message. The length of a tick is computed by reading both
+// clocks at both ends of the measurement.
 #pragma once
 
 #include <cstdint>

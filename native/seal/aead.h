@@ -1,4 +1,4 @@
-// This is the cipher with which a session seals its bytes: two functions that work in place. The one
+// Declares the cipher with which a session seals its bytes: two functions that work in place. The one
 // implementation takes them from a library that is found at run time (libcrypto.h), so that the core can be
 // built without it. Sessions use it on the context's thread. Only one thread may use an Aead.
 #pragma once

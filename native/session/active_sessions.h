@@ -1,7 +1,7 @@
-// These are the sets of sessions that a turn visits: sessions with something to do, sessions that are
-// connecting, sessions with running time limits, and sessions that hold calls. Sessions enter the sets only
-// through this class (session_set.h has the rule). Context owns this object and uses it on the context's
-// thread.
+// Keeps the sets of sessions that one iteration of the loop visits: sessions with something to do, sessions
+// that are connecting, sessions with running time limits, and sessions that hold calls. Sessions enter the
+// sets only through this class (session_set.h has the rule). Context owns this object and uses it on the
+// context's thread.
 #pragma once
 
 #include <cstdint>

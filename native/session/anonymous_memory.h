@@ -1,6 +1,6 @@
-// This is anonymous memory from the operating system, which is closed to peers until it is registered. Pages
-// are allocated at first use, so unused memory costs only address space. The context owns this object and
-// uses it on the context's thread.
+// Allocates anonymous memory from the operating system, which is closed to peers until it is registered.
+// Pages are allocated at first use, so unused memory costs only address space. The context owns this object
+// and uses it on the context's thread.
 #pragma once
 
 #include <sys/mman.h>

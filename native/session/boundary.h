@@ -1,4 +1,4 @@
-// These are the words that JS and native code exchange through shared arrays. This file mirrors
+// Defines the words that JS and native code exchange through shared arrays. This file mirrors
 // runtime/native/words.ts, which describes each word. A test compares the two files through
 // NativeModule.boundary().
 #pragma once

@@ -1,6 +1,6 @@
-// This is a FIFO queue of bounded capacity. The queue allocates memory for the largest number of entries that
-// have waited at one time, so a session in which nothing ever waits costs nothing. Waiting is not on the hot
-// path.
+// Implements a FIFO queue of bounded capacity. The queue allocates memory for the largest number of entries
+// that have waited at one time, so a session in which nothing ever waits costs nothing. Waiting is not on the
+// hot path.
 #pragma once
 
 #include <algorithm>

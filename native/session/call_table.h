@@ -1,6 +1,6 @@
-// These are the calls of one session, by call slot. The table is allocated in chunks. Each chunk is allocated
-// when one of its slots is first used. The memory therefore grows with the largest number of calls at one
-// time. An endpoint owns this object and uses it on the context's thread.
+// Keeps the calls of one session by call slot. The table is allocated in chunks. Each chunk is allocated when
+// one of its slots is first used. The memory therefore grows with the largest number of calls at one time. An
+// endpoint owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// These are the options of a context. The binding fills them in from JS; the native tests set them directly.
-// See Context::open().
+// Defines the options of a context. The binding fills the options in from JS; the native tests set them
+// directly. See Context::open().
 #pragma once
 
 #include <cstdint>

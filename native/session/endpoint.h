@@ -1,4 +1,4 @@
-// This is the interface of a session's endpoint, which handles calls as a client or as a server. A session
+// Declares the interface of a session's endpoint, which handles calls as a client or as a server. A session
 // has one endpoint for its whole life (client/client_endpoint.h or server/server_endpoint.h). A function that
 // only the client or only the server needs does nothing by default. Session creates and drives the endpoint
 // on the context's thread.

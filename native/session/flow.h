@@ -1,6 +1,6 @@
-// This is flow control of bulk data for all sessions of a context. Flow decides how much one turn of the loop
-// may move, how much may be in flight as READs, and which session moves next. This class is part of Shared.
-// The server endpoints use it and Context drives it, on the context's thread.
+// Implements flow control of bulk data for all sessions of a context. Flow decides how much one turn of the
+// loop may move, how much may be in flight as READs, and which session moves next. This class is part of
+// Shared. The server endpoints use it and Context drives it, on the context's thread.
 //
 // A small frame is delayed by bulk data on the wire and in the loop. On the wire, two limits bound the delay
 // of such a frame: the limit of WRITEs that its own session posted before it (SendQueue), and the limit of

@@ -1,4 +1,4 @@
-// These are the limits and defaults of the native layers above the fabric, each with its reason.
+// Defines the limits and defaults of the native layers above the fabric, each with its reason.
 // runtime/limits.ts has those of TypeScript. Values that both languages need are passed in NativeOptions and
 // SessionOptions.
 #pragma once

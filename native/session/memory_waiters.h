@@ -1,6 +1,6 @@
-// This is the queue of a context's calls that wait for arena memory, in order. The calls are those of a
-// client that need a reply buffer, and those of a server that need memory for the READ of a request. Sessions
-// add and remove the calls, and the context retries them in each turn, on its thread.
+// Queues the calls of a context that wait for arena memory, in order. The calls are those of a client that
+// need a reply buffer, and those of a server that need memory for the READ of a request. Sessions add and
+// remove the calls, and the context retries them in each turn, on its thread.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// These are buffers in which messages that came in segments are reassembled for JS. All buffers have the same
+// Keeps the buffers in which messages that came in segments are reassembled for JS. All buffers have the same
 // size. An event owns its buffer until JS has read it. Peers cannot access this memory. Pages are allocated
 // at first use, and the same few buffers are reused. The context owns this object and uses it on the
 // context's thread.

@@ -1,5 +1,5 @@
-// These are the send slots of a context: registered memory in which JS encodes messages, and the stack of
-// free slots from which JS pops. Behind the send slots are a few long slots, for messages that are sent in
+// Keeps the send slots of a context: registered memory in which JS encodes messages, and the stack of free
+// slots from which JS pops. Behind the send slots are a few long slots, for messages that are sent in
 // segments. The context owns them. The sessions of the context use the slots, and JS uses them through shared
 // arrays, all on the context's thread.
 #pragma once

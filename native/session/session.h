@@ -1,4 +1,4 @@
-// This is one session: a link to one peer, and the endpoint that uses the link, which is a client's or a
+// Implements one session: a link to one peer, and the endpoint that uses the link, which is a client's or a
 // server's. Context creates and drives the session, on the context's thread only. This class handles the life
 // of the session, and the frames and completions that do not belong to calls; the endpoints handle calls.
 //

@@ -1,5 +1,5 @@
-// These are the options of a session. The binding fills them in from JS; the native tests set them directly.
-// See Session::open().
+// Defines the options of a session. The binding fills the options in from JS; the native tests set them
+// directly. See Session::open().
 #pragma once
 
 #include <cstddef>

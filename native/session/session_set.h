@@ -1,4 +1,4 @@
-// This is a set of sessions of a context, such as those with running time limits. A turn visits only the
+// Implements a set of sessions of a context, such as those with running time limits. A turn visits only the
 // sessions in the sets, so its cost depends on the number of active sessions. Sessions add themselves, and
 // the context visits them, on its thread.
 #pragma once

@@ -1,5 +1,5 @@
-// These are the sessions of a context by number. A session's number consists of the index of its table entry
-// and a count of the sessions that the entry has had. Therefore a late answer of JS to a dead session cannot
+// Keeps the sessions of a context by number. A session's number consists of the index of its table entry and
+// a count of the sessions that the entry has had. Therefore a late answer of JS to a dead session cannot
 // reach the session that took its entry. A number has 31 bits, because it is stored in Int32 words. Context
 // owns this object and uses it on the context's thread.
 #pragma once

@@ -1,6 +1,5 @@
-// These are the resources that the sessions of a context share: device objects, memory, slots, queues and
-// clocks. Each Context contains one Shared, which its sessions and their endpoints use, on the context's
-// thread.
+// Holds the resources that the sessions of a context share: device objects, memory, slots, queues and clocks.
+// Each Context contains one Shared, which its sessions and their endpoints use, on the context's thread.
 #pragma once
 
 #include <cstdint>

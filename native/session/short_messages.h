@@ -1,4 +1,4 @@
-// These are the buffers in which JS reads short messages that a queue pair delivers outside of their receives
+// Keeps the buffers in which JS reads short messages that a queue pair delivers outside of their receives
 // (Wc::apart). All sessions share the same few buffers. Even a thousand sessions therefore use only memory
 // that stays in the CPU cache, both here and in JS. A buffer counts as a receive slot of its session until it
 // is recycled, and its number is at least kShortMessageSlots. The receive itself is reposted at once. The

@@ -1,5 +1,5 @@
-// These are the counters of a context since its start. Counting consists of plain additions on the hot path,
-// and NativeContext.stats() reads them.
+// Defines the counters of a context. Counting consists of plain additions on the hot path, and
+// NativeContext.stats() reads them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// This is a large message that JS submits to a session with submitBulk() of runtime/native/native.ts. The
+// Describes a large message that JS submits to a session with submitBulk() of runtime/native/native.ts. The
 // binding creates it and both endpoints use it, on the context's thread.
 #pragma once
 

@@ -1,6 +1,6 @@
-// These are the frames that two sessions exchange by SEND. docs/wire/frames.md defines them. This file is
-// their C++ form, and test/native/wire.ts is their TypeScript form. test/golden/frames.txt contains the bytes
-// with which both forms are tested. A change here breaks peers. Either add a bit to `feature` in
+// Encodes and decodes the frames that two sessions exchange by SEND. docs/wire/frames.md defines them. This
+// file is their C++ form, and test/native/wire.ts is their TypeScript form. test/golden/frames.txt contains
+// the bytes with which both forms are tested. A change here breaks peers. Either add a bit to `feature` in
 // runtime/control/frames.ts, or give `version` there its next value. Never reuse a number. This code is
 // called by the session on the context's thread.
 #pragma once

@@ -1,4 +1,4 @@
-// This is the counters page of a context: the counters that other processes of the same user can read while
+// Writes the counters page of a context: the counters that other processes of the same user can read while
 // the context runs or is stopped. The page is unnamed shared memory that other processes find through
 // /proc/PID/fd (runtime/counters). The kernel denies access to other users, and nothing remains when the
 // process dies. The page contains a description of its own layout, so that tools of other versions can read

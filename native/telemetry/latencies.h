@@ -1,4 +1,4 @@
-// These are call durations by method: entries of the counters page (counters_page.h), each with a histogram
+// Records call durations by method: entries of the counters page (counters_page.h), each with a histogram
 // whose buckets are an eighth of a power of two wide. The client and server endpoints of a session record
 // each call when it ends. Recording a call costs two stores and a few additions, and reads no clock. This
 // code runs on the context's thread. Other processes only read the entries.

@@ -1,4 +1,4 @@
-// These are USDT probes, for bpftrace, perf and systemtap. Each probe is a no-op instruction and a note in
+// Defines the USDT probes, for bpftrace, perf and systemtap. Each probe is a no-op instruction and a note in
 // the binary. The note contains the address of the instruction and the places of its arguments at that point.
 // Without a tracer a probe costs only the instruction. The notes have the format of sys/sdt.h (owner
 // "stapsdt", type 3). The notes are written here without that header, which would be one more dependency of

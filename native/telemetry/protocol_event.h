@@ -1,4 +1,4 @@
-// This is one protocol step in the flight recorder (recorder.h): an entry of fixed size, with the same layout
+// Defines one protocol step in the flight recorder (recorder.h): an entry of fixed size, with the same layout
 // in the counters page and in trace files. cli/trace/events.ts also reads entries of other versions.
 // Therefore numbers of kinds are never reused, and the meaning of a field never changes.
 #pragma once

@@ -1,4 +1,4 @@
-# These are the native test programs. Each layer of native/ has one, which contains every *_test.cc below
+# Defines the native test programs. Each layer of native/ has one, which contains every *_test.cc below
 # native/test/<layer>/. The programs that need RDMA devices follow. Code that several programs share is
 # compiled once, as an object library.
 if(CMAKE_CROSSCOMPILING)

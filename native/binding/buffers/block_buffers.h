@@ -1,4 +1,4 @@
-// These are the ArrayBuffers of arena blocks. A block has at most one ArrayBuffer of its memory, made when JS
+// Keeps the ArrayBuffers of arena blocks. A block has at most one ArrayBuffer of its memory, made when JS
 // first asks for it. While an application holds a lease, the reference to the buffer is weak: when the last
 // view has been collected, the lease counts as returned. While the runtime holds a block by its number, as it
 // does for the messages that it encodes, the reference is strong, because the number is used longer than the

@@ -1,4 +1,4 @@
-// These are the ArrayBuffers through which JS reads the receives of one session. Each window
+// Keeps the ArrayBuffers through which JS reads the receives of one session. Each window
 // (boundary::receive_window) has one, which is created when JS first reads in the window. V8 counts these
 // buffers like any other external memory. A single buffer would therefore count all receives of a session,
 // even if the session uses only a few of them. Engine owns this object and uses it on the JS thread.

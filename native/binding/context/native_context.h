@@ -1,4 +1,4 @@
-// This is the object that runtime/native/native.ts declares as NativeContext. The object only checks
+// Implements the object that runtime/native/native.ts declares as NativeContext. The object only checks
 // arguments and passes them on. The class is defined in four files: native_context.cc (creation and end),
 // sessions.cc, calls.cc and memory.cc. This code runs on the JS thread.
 #pragma once

@@ -1,4 +1,4 @@
-// This is the clock of the binding: CLOCK_MONOTONIC, like libuv's uv_hrtime(), but available without libuv. A
+// Reads the clock of the binding: CLOCK_MONOTONIC, like libuv's uv_hrtime(), but available without libuv. A
 // read takes about 20 ns and makes no system call.
 #pragma once
 

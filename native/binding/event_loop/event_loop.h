@@ -1,6 +1,6 @@
-// This is the event loop of a JS thread, as the pump needs it. There are two implementations: UvEventLoop for
-// Node, and WaitThread, which needs no libuv, for Bun and Deno. A context chooses one of them when it opens.
-// The pump uses it on the JS thread.
+// Declares what the pump needs from the event loop of a JS thread. There are two implementations: UvEventLoop
+// for Node, and WaitThread, which needs no libuv, for Bun and Deno. A context chooses one of them when it
+// opens. The pump uses it on the JS thread.
 #pragma once
 
 #include <node_api.h>

@@ -1,8 +1,8 @@
-// This is the async context in which native code enters JS. It is the root context, which belongs to no
-// caller, so that it has no store of an AsyncLocalStorage. A context of our own (napi_async_init) would have
-// three faults: it would keep the stores of the caller for whom it was made, show them to every later call,
-// and keep them in memory as long as it exists. The engine uses it for each batch of events, and the runtime
-// uses it for its own root scope (runtime/core/scopes.ts). Both run on the JS thread.
+// Provides the async context in which native code enters JS. The context is the root context, which belongs
+// to no caller, so that it has no store of an AsyncLocalStorage. A context of our own (napi_async_init) would
+// have three faults: it would keep the stores of the caller for whom it was made, show them to every later
+// call, and keep them in memory as long as it exists. The engine uses it for each batch of events, and the
+// runtime uses it for its own root scope (runtime/core/scopes.ts). Both run on the JS thread.
 #pragma once
 
 #include <napi.h>

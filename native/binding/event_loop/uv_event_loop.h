@@ -1,6 +1,6 @@
-// This is the event loop of Node: an idle handle keeps the loop from blocking, and a poll handle watches the
-// completion queue. This is the only file of the addon that calls libuv: in other runtimes its functions
-// abort the process or are missing.
+// Connects the pump to the event loop of Node: an idle handle keeps the loop from blocking, and a poll handle
+// watches the completion queue. This is the only file of the addon that calls libuv: in other runtimes its
+// functions abort the process or are missing.
 #pragma once
 
 #include <uv.h>

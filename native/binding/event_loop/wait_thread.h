@@ -1,7 +1,7 @@
-// This is an event loop for JS runtimes without libuv (Bun, Deno). A thread waits for the descriptor of the
-// completion queue and for the timer, and calls the JS thread through a thread-safe function. While the pump
-// spins, its turns are called by setImmediate(), and the thread is not needed. This file is used by the pump,
-// on the JS thread.
+// Implements an event loop for JS runtimes without libuv (Bun, Deno). A thread waits for the descriptor of
+// the completion queue and for the timer, and calls the JS thread through a thread-safe function. While the
+// pump spins, its turns are called by setImmediate(), and the thread is not needed. This file is used by the
+// pump, on the JS thread.
 //
 // The thread only reports which descriptor was ready, and waits again. Each descriptor is armed for one
 // report (EPOLLONESHOT). A completion queue that has not been read yet therefore does not keep the thread

@@ -1,4 +1,4 @@
-// These are the constants of session/boundary.h, and the limits that both languages use, as a JS object. A
+// Passes the constants of session/boundary.h, and the limits that both languages use, to JS as one object. A
 // test compares them with runtime/native/words.ts and runtime/limits.ts.
 #pragma once
 

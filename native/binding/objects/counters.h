@@ -1,5 +1,5 @@
-// These are the counters of a context and of its pump, by name, for Stats of runtime/native/stats.ts and for
-// the counters page (telemetry/counters_page.h). The engine reads them on the JS thread.
+// Lists the counters of a context and of its pump by name, for Stats of runtime/native/stats.ts and for the
+// counters page (telemetry/counters_page.h). The engine reads them on the JS thread.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// These are the options of a context as JS gives them (NativeOptions in runtime/native/native.ts). They are
-// read on the JS thread when a context is created.
+// Reads the options of a context as JS gives them (NativeOptions in runtime/native/native.ts). The options
+// are read on the JS thread when a context is created.
 #pragma once
 
 #include <napi.h>

@@ -1,5 +1,5 @@
-// These are the counters of a context as a JS object: Stats of runtime/native/stats.ts. The object is created
-// on the JS thread when JS asks for it.
+// Returns the counters of a context to JS as an object: Stats of runtime/native/stats.ts. The object is
+// created on the JS thread when JS asks for it.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// These are the attributes and events of RDMA devices as JS objects, which runtime/native/verbs-inspection.ts
+// Passes the attributes and events of RDMA devices to JS as objects, which runtime/native/verbs-inspection.ts
 // describes. This code is called when the addon is loaded; the functions that it defines run on the JS
 // thread.
 #pragma once

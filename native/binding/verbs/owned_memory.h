@@ -1,4 +1,4 @@
-// This is memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped
+// Keeps the memory that `rdma-rpc/verbs` has allocated, and the ArrayBuffers over it. The memory stays mapped
 // as long as a region or an ArrayBuffer uses it. An application may move the memory to another ArrayBuffer
 // with transfer() or structuredClone(); that buffer is unknown here. Node calls the finalizer when the last
 // of these buffers is collected. Each JS thread has one list, which VerbsHost uses on that thread.

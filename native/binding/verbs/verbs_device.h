@@ -1,5 +1,5 @@
-// This is the object that runtime/native/verbs-device.ts declares: a device of `rdma-rpc/verbs`. The object
-// only reads arguments and passes them on. This code runs on the JS thread.
+// Implements the object that runtime/native/verbs-device.ts declares: a device of `rdma-rpc/verbs`. The
+// object only reads arguments and passes them on. This code runs on the JS thread.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// This is everything native behind one device of `rdma-rpc/verbs`: the device, its objects by number, and the
+// Owns everything native behind one device of `rdma-rpc/verbs`: the device, its objects by number, and the
 // operations that wait in the event loop. The host must outlive the JS object, because the event loop
 // releases a completion queue only one iteration after it was closed. The host deletes itself. This code runs
 // on the JS thread.

@@ -1,4 +1,4 @@
-// This is the layout of shared memory: the one definition of the bytes that two processes exchange. This file
+// Defines the layout of shared memory: the one definition of the bytes that two processes exchange. This file
 // is included by everything in this folder; it contains no code of its own that runs on a thread.
 //
 // Each of the three kinds of segment is a memfd:

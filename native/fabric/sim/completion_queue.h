@@ -1,4 +1,4 @@
-// This is a completion queue of the simulated fabric. Queue pairs fill it and the session polls it, on the
+// Implements a completion queue of the simulated fabric. Queue pairs fill it and the session polls it, on the
 // world's thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This is a device of the simulated fabric and its memory objects. This code runs on the world's thread.
+// Implements a device of the simulated fabric and its memory objects. This code runs on the world's thread.
 #pragma once
 
 #include <memory>

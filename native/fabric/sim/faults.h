@@ -1,4 +1,4 @@
-// These are the faults that a test has planned, each with its time. Queue pairs ask it about each request
+// Keeps the faults that a test has planned, each with its time. Queue pairs query this list for each request
 // that they execute, and devices about each object that they create.
 #pragma once
 

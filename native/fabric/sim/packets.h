@@ -1,4 +1,4 @@
-// These are the packets of UC and UD queue pairs of the simulated fabric. The network may lose, duplicate or
+// Implements the packets of UC and UD queue pairs of the simulated fabric. The network may lose, duplicate or
 // delay each packet of a message separately. SimQueuePair (unreliable.cc) sends and receives these packets,
 // on the world's thread.
 #pragma once

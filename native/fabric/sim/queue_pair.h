@@ -1,6 +1,6 @@
-// This is a queue pair of the simulated fabric: its two queues, its states and its connection. execution.cc
-// executes single requests, unreliable.cc executes those of UC and UD, and states.cc moves between the states
-// that users ask for. This code runs on the world's thread.
+// Implements a queue pair of the simulated fabric: its two queues, its states and its connection.
+// execution.cc executes single requests, unreliable.cc executes those of UC and UD, and states.cc moves
+// between the states that users ask for. This code runs on the world's thread.
 //
 // Meaning of the send queue's indices (software/send_indices.h). Requests from `retired` to `started` have
 // been executed, or are READs that wait for the moment of their copy. Requests from `started` on wait for

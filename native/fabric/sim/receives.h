@@ -1,4 +1,4 @@
-// This is a shared receive queue of the simulated fabric. This code runs on the world's thread.
+// Implements a shared receive queue of the simulated fabric. This code runs on the world's thread.
 #pragma once
 
 #include <cstdint>

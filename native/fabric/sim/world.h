@@ -1,5 +1,5 @@
-// This is the state that all devices of a simulated world share: clock, events, random numbers, queue pairs
-// by number, faults. This file is internal to this folder. All of this code runs on one thread.
+// Keeps the state that all devices of a simulated world share: clock, events, random numbers, queue pairs by
+// number, faults. This file is internal to this folder. All of this code runs on one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// This is the protection table of a software device. The table contains the access rights of each key. The
+// Implements the protection table of a software device. The table contains the access rights of each key. The
 // table is consulted for every byte that a request of a peer moves, so a key gives no access from the moment
 // at which it ends. This file is used by sim and tcp, on the device's thread.
 #pragma once

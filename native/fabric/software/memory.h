@@ -1,5 +1,5 @@
-// These are regions and windows of a software device: handles of entries in its protection table. The devices
-// of sim and tcp make these objects and use them on their thread.
+// Implements regions and windows of a software device: handles of entries in its protection table. The
+// devices of sim and tcp make these objects and use them on their thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// These are the posted receives of one queue pair, or of the queue pairs that share them, oldest first. This
-// file is used by sim and tcp, on the device's thread.
+// Keeps the posted receives of one queue pair, or of the queue pairs that share them, oldest first. This file
+// is used by sim and tcp, on the device's thread.
 //
 //   freed ≤ used ≤ posted (indices that only grow)
 //   [freed, used)   has its message, or will never get one; its slot is free again when its completion has

@@ -1,6 +1,6 @@
-// These are the frames that two queue pairs of the tcp fabric exchange after the connect message and its
-// answer (docs/wire/fabrics.md §9). This file checks only the form of a frame. queue_pair.h decides which
-// frame is allowed at which time. All functions here are pure.
+// Encodes and decodes the frames that two queue pairs of the tcp fabric exchange after the connect message
+// and its answer (docs/wire/fabrics.md §9). This file checks only the form of a frame. queue_pair.h decides
+// which frame is allowed at which time. All functions here are pure.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// These are the limits that the rdma controller of a control group sets for the objects of RDMA devices. This
+// Reads the limits that the rdma controller of a control group sets for the objects of RDMA devices. This
 // code is called when the kernel has refused an object, on the device's thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This is an opened device: context, protection domain, the port in use, the probed capabilities, and all
+// Implements an opened device: context, protection domain, the port in use, the probed capabilities, and all
 // queue pairs by number. This code runs on one thread.
 #pragma once
 

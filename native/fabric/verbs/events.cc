@@ -1,5 +1,5 @@
-// These are events that a device reports beside completions: broken queue pairs, ports that go up and down,
-// and the removal of the device. Runs on the device's thread, when a sleeper wakes.
+// Handles the events that a device reports in addition to completions: broken queue pairs, ports that go up
+// and down, and the removal of the device. Runs on the device's thread, when a sleeper wakes.
 #include <cerrno>
 
 #include "fabric/verbs/device.h"

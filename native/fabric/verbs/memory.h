@@ -1,4 +1,4 @@
-// These are host memory and registered regions. Each object is counted in the device's counters while it
+// Implements host memory and registered regions. Each object is counted in the device's counters while it
 // exists. This code runs on the device's thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// These are functions that libibverbs has only since rdma-core 34 and 35, which are newer than the oldest
+// Looks up functions that libibverbs has only since rdma-core 34 and 35, which are newer than the oldest
 // version with which the plug-in loads (32). These functions are looked up at run time. This code is called
 // when devices are listed and probed and when memory is registered, never per call.
 #pragma once

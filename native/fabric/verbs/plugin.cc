@@ -1,4 +1,4 @@
-// These are the symbols that the core looks up in this plug-in; see verbs_loader.h and verbs_inspection.h.
+// Defines the symbols that the core looks up in this plug-in; see verbs_loader.h and verbs_inspection.h.
 #include "fabric/verbs/inspect/details.h"
 #include "fabric/verbs/inspect/watch.h"
 #include "fabric/verbs/open.h"

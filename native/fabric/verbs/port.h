@@ -1,4 +1,4 @@
-// This is the port of a device and the GID that its queue pairs use. The options choose the port and the GID.
+// Chooses the port of a device and the GID that its queue pairs use. The options choose the port and the GID.
 // Without such options they are chosen by the address that is served, or else by their rank. This code is
 // called when a device is opened or listed.
 #pragma once

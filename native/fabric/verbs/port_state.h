@@ -1,7 +1,7 @@
-// This is the reason why a device's port is down, for the errors of queue pairs that have ended. A NIC may
-// end hundreds of queue pairs at once, and each question about the port is a command to its firmware.
-// Therefore one answer serves all queue pairs that end within a short time. This file is used by Device, on
-// the thread that polls its queues.
+// Finds the reason why a device's port is down, for the errors of queue pairs that have ended. A NIC may end
+// hundreds of queue pairs at once, and each question about the port is a command to its firmware. Therefore
+// one answer serves all queue pairs that end within a short time. This file is used by Device, on the thread
+// that polls its queues.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// These are memory windows, and the state of each window's binding after the last posted request and polled
-// completion. This state is kept here because a device cannot be asked for it, and because some devices fail
-// when a window is left bound. This code runs on the device's thread.
+// Implements memory windows, and keeps the state of each window's binding after the last posted request and
+// polled completion. This state is kept here because a device cannot be asked for it, and because some
+// devices fail when a window is left bound. This code runs on the device's thread.
 #pragma once
 
 #include <unordered_map>

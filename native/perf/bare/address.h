@@ -1,6 +1,6 @@
-// This is the address of a libibverbs queue pair in the form that is sent to the peer. The address has a
-// fixed size and host byte order, because both sides have the same version. Addresses are created and read
-// when endpoints connect.
+// Encodes and decodes the address of a libibverbs queue pair in the form that is sent to the peer. The
+// address has a fixed size and host byte order, because both sides have the same version. Addresses are
+// created and read when endpoints connect.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// These are queue pairs of libibverbs as perftest creates them: on one completion queue, connected with the
+// Implements queue pairs of libibverbs as perftest creates them: on one completion queue, connected with the
 // addresses that the two sides exchange. plugin.cc creates these objects; perf/endpoint.h describes the
 // threads.
 #pragma once

@@ -1,7 +1,7 @@
-// This is the program with which `rdma-rpc perf` measures. Like perftest's programs, this program is one side
-// of one test, without the memory, threads and event loop of Node. The command (cli/perf/program.ts) starts
-// this program, sends instructions line by line, and reads the results. The program ends when its stdin is
-// closed.
+// Implements the program with which `rdma-rpc perf` measures. Like perftest's programs, this program is one
+// side of one test, without the memory, threads and event loop of Node. The command (cli/perf/program.ts)
+// starts this program, sends instructions line by line, and reads the results. The program ends when its
+// stdin is closed.
 #include <unistd.h>
 
 #include <csignal>

@@ -1,6 +1,6 @@
-// This is a line that the program of `rdma-rpc perf` reads or writes: a word, followed by fields as in the
-// query of a URL, such as `stop expected=12`. At the other end of the pipe, JS parses such fields with
-// URLSearchParams.
+// Parses and formats a line that the program of `rdma-rpc perf` reads or writes: a word, followed by fields
+// as in the query of a URL, such as `stop expected=12`. At the other end of the pipe, JS parses such fields
+// with URLSearchParams.
 #pragma once
 
 #include <cstdint>

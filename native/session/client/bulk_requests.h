@@ -1,5 +1,5 @@
-// These are requests that expose memory to the peer. Each request is sent, in order, when there is room to
-// bind its windows and to copy its staged data. ClientEndpoint owns this object and uses it on the context's
+// Queues requests that expose memory to the peer. Each request is sent, in order, when there is room to bind
+// its windows and to copy its staged data. ClientEndpoint owns this object and uses it on the context's
 // thread.
 #pragma once
 

@@ -1,7 +1,7 @@
-// This is the memory that a call exposes to the peer: gather entries of the request, which the peer reads,
-// and reply buffers, to which the peer writes. The memory is exposed by memory windows, by copies in the
-// staging memory, or, to a trusted peer, directly (exposure.h). The call itself records the memory that it
-// has exposed (client_call.h). ClientEndpoint owns this object and uses it on the context's thread.
+// Exposes the memory of a call to the peer: gather entries of the request, which the peer reads, and reply
+// buffers, to which the peer writes. The memory is exposed by memory windows, by copies in the staging
+// memory, or, to a trusted peer, directly (exposure.h). The call itself records the memory that it has
+// exposed (client_call.h). ClientEndpoint owns this object and uses it on the context's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// This is the state of a call slot in the client endpoint of a session. The slot number is a part of the call
+// Defines the state of a call slot in the client endpoint of a session. The slot number is a part of the call
 // word on the wire, so an index from the peer is checked once and then trusted. ClientEndpoint reads and
 // writes it on the context's thread.
 #pragma once

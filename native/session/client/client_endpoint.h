@@ -1,8 +1,8 @@
-// This is the client endpoint of a session. The endpoint sends requests, receives responses, and manages the
-// memory that calls expose. It guarantees that every submitted call gets exactly one last event, after which
-// its memory can no longer be accessed. Session owns and drives this object on the context's thread. This
-// class handles the life of a call and its messages (calls.cc). Separate classes handle the tasks that only
-// calls with large messages need.
+// Implements the client endpoint of a session. The endpoint sends requests, receives responses, and manages
+// the memory that calls expose. It guarantees that every submitted call gets exactly one last event, after
+// which its memory can no longer be accessed. Session owns and drives this object on the context's thread.
+// This class handles the life of a call and its messages (calls.cc). Separate classes handle the tasks that
+// only calls with large messages need.
 #pragma once
 
 #include <cstdint>

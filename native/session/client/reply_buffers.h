@@ -1,4 +1,4 @@
-// These are reply buffers that the server requests. Reply buffers consist of arena memory. The memory is
+// Allocates the reply buffers that the server requests. Reply buffers consist of arena memory. The memory is
 // allocated at once, or the call waits for it in a queue. The memory that large messages of streams get
 // before their reader needs them is limited to a small share of the arena. Beyond this share, such messages
 // are announced to JS. JS fetches them when the reader reaches them, so that slow readers do not keep memory

@@ -1,4 +1,4 @@
-// This is the link of a session: its queue pair, the send queue, the receives and their credits, and the
+// Implements the link of a session: its queue pair, the send queue, the receives and their credits, and the
 // operations on these that both endpoints use. The link knows nothing of calls. A Session is a Link and has
 // an endpoint (endpoint.h) that uses it. This code runs on the context's thread.
 #pragma once

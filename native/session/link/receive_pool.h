@@ -1,4 +1,4 @@
-// This is the memory for the receives of a context's sessions. On a device with a limited number of memory
+// Allocates the memory for the receives of a context's sessions. On a device with a limited number of memory
 // regions, several sessions share one region. (On shm, each region takes a descriptor, a table entry and a
 // mapping at every peer.) Elsewhere each session has its own region. Shared owns the pool and Link uses it,
 // on the context's thread.

@@ -1,4 +1,4 @@
-// This is a receive slot: the memory from which the bytes of a frame are read. JS identifies a receive slot
+// Describes a receive slot: the memory from which the bytes of a frame are read. JS identifies a receive slot
 // by one number. The range of the number determines the kind of the slot. The ranges depend on the session,
 // so only Receives (receives.h) creates slots and converts numbers from JS back to slots. This code runs on
 // the context's thread.

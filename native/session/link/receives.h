@@ -1,7 +1,7 @@
-// These are the receives of one session. The class has their memory, which belongs to the session or is
-// shared with other sessions; the copies that are read where peers can still write to receives; and the
-// overflow slots. The class knows which of these are free, posted or used by JS. It knows nothing of frames
-// and credits. Link owns this object and uses it on the context's thread.
+// Manages the receives of one session. The class has their memory, which belongs to the session or is shared
+// with other sessions; the copies that are read where peers can still write to receives; and the overflow
+// slots. The class knows which of these are free, posted or used by JS. It knows nothing of frames and
+// credits. Link owns this object and uses it on the context's thread.
 //
 //   posted ──a frame comes──► came() ──readable()──► with JS or a request ──recycle()──► consumed ──post()──►
 //   posted

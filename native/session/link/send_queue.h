@@ -1,7 +1,8 @@
-// This is the sending side of a session. Work requests are prepared one by one and posted with one doorbell.
-// Two limits bound their number: room in the send queue, and credits for the peer's receives. Frames wait
-// here for either limit. Link owns this object, and both endpoints use it, on the context's thread. The two
-// limits are separate because the completion of a send and the peer's credit for it arrive in no fixed order.
+// Implements the sending side of a session. Work requests are prepared one by one and posted with one
+// doorbell. Two limits bound their number: room in the send queue, and credits for the peer's receives.
+// Frames wait here for either limit. Link owns this object, and both endpoints use it, on the context's
+// thread. The two limits are separate because the completion of a send and the peer's credit for it arrive in
+// no fixed order.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// These are the receives that the sessions of a context share, on a device with shared receive queues. This
+// Manages the receives that the sessions of a context share, on a device with shared receive queues. This
 // class has their memory, knows which session uses which of them, and decides how many the peer of each
 // session may use (credit_pool.h). A new session gets few credits, and a busy session gets more. When the
 // session is no longer busy, its credits are not renewed, so it has fewer again. Shared owns this object;

@@ -1,4 +1,4 @@
-// This is the staging memory of one session. On a device without memory windows, it is the only memory that
+// Manages the staging memory of one session. On a device without memory windows, it is the only memory that
 // the peer of the session can access. The peer's access lasts as long as the session, so calls have no memory
 // of their own here. A client copies the data that it exposes into the staging memory, and copies responses
 // out of it. On iWARP the server's READs are also placed in staging memory, because they need memory that the

@@ -1,4 +1,4 @@
-// This is the server endpoint of a session. The endpoint receives requests and fetches their bulk data by
+// Implements the server endpoint of a session. The endpoint receives requests and fetches their bulk data by
 // READ. It sends responses and places their bulk data by WRITE. The server exposes no memory. The server
 // moves the data, so it decides the pace. Session owns and calls this object on the context's thread. A call
 // goes through the states of server_call.h. requests.cc receives it, fetching.cc gets memory for it,

@@ -1,4 +1,4 @@
-// These are status codes of gRPC (statuscodes.md) with which a session itself ends a call, without asking the
+// Lists the status codes of gRPC (statuscodes.md) with which a session itself ends a call, without asking the
 // application. The parts of ServerEndpoint use them on the session's thread.
 #pragma once
 

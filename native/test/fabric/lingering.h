@@ -1,5 +1,5 @@
-// These are harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as
-// their sender chooses. Tests of unix connections use this file.
+// Makes harmful descriptors that a hostile peer may send: TCP sockets whose last close takes as long as their
+// sender chooses. Tests of unix connections use this file.
 #pragma once
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// This is a device on which only memory registration works, which is enough for the arena and the
+// Implements a device on which only memory registration works, which is enough for the arena and the
 // registration cache. The device counts the open resources. It fails requests by number (the n-th call), by
 // total (a limit of locked memory) or by size.
 #pragma once

@@ -1,11 +1,11 @@
-// This is shared memory that behaves exactly as C++ guarantees. An atomic word is the list of all values that
-// were stored to it, and a load may return any value that its thread does not know to be old. Two threads may
-// access non-atomic bytes only where one access happens before the other. Execution uses this file, one
-// thread at a time. Each thread has a view: for each word, the oldest value that the thread may still read. A
-// release store attaches the view to its value, and an acquire load adopts that view. Fences do the same for
-// the relaxed accesses around them. Sequential consistency is one more view, which such fences and accesses
-// share. (This corresponds to the "strong RC11" models; it allows a little less than C++ where a word is used
-// with both kinds of accesses.)
+// Implements shared memory that behaves exactly as C++ guarantees. An atomic word is the list of all values
+// that were stored to it, and a load may return any value that its thread does not know to be old. Two
+// threads may access non-atomic bytes only where one access happens before the other. Execution uses this
+// file, one thread at a time. Each thread has a view: for each word, the oldest value that the thread may
+// still read. A release store attaches the view to its value, and an acquire load adopts that view. Fences do
+// the same for the relaxed accesses around them. Sequential consistency is one more view, which such fences
+// and accesses share. (This corresponds to the "strong RC11" models; it allows a little less than C++ where a
+// word is used with both kinds of accesses.)
 #pragma once
 
 #include <array>

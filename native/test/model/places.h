@@ -1,4 +1,4 @@
-// This is the position of an address in shared memory. Both sides of a model are in one process, which maps
+// Describes the position of an address in shared memory. Both sides of a model are in one process, which maps
 // each segment twice, so the position consists of the file and the offset. Memory uses this file.
 #pragma once
 

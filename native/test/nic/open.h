@@ -1,5 +1,5 @@
-// These are helpers of the tests in this folder: they open NICs and connect queue pairs. This code runs on
-// the test's thread.
+// Contains helpers of the tests in this folder. The helpers open NICs and connect queue pairs. This code runs
+// on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// These are endpoints that wrap an endpoint on a fabric, and add faults or behaviour that the loops of perf
+// Defines endpoints that wrap an endpoint on a fabric, and add faults or behaviour that the loops of perf
 // must handle. pair_test.cc uses this file.
 #pragma once
 

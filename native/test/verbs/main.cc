@@ -1,6 +1,6 @@
-// This is the program of the tests that need real devices. On a machine without one, this program prints "not
-// run" and the reason. When a test starts it as `verbs_faults_test --peer FD END`, it is the other process of
-// that test (peer_process.h).
+// Runs the tests that need real devices. On a machine without one, this program prints "not run" and the
+// reason. When a test starts it as `verbs_faults_test --peer FD END`, it is the other process of that test
+// (peer_process.h).
 #include <gtest/gtest.h>
 
 #include <cstdio>

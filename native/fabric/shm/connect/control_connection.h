@@ -1,8 +1,8 @@
-// This is the control connection of shm-fd: a unix connection between two queue pairs that cannot open each
-// other through /proc. The control connection carries wake-ups, and the descriptors of the memory that each
-// side exposes. When the connection ends, the peer is gone. To open the connection, the active side connects
-// to the address of the peer's sideband (docs/wire/fabrics.md §10). A queue pair owns this object and uses it
-// on the device's thread.
+// Implements the control connection of shm-fd: a unix connection between two queue pairs that cannot open
+// each other through /proc. The control connection carries wake-ups, and the descriptors of the memory that
+// each side exposes. When the connection ends, the peer is gone. To open the connection, the active side
+// connects to the address of the peer's sideband (docs/wire/fabrics.md §10). A queue pair owns this object
+// and uses it on the device's thread.
 //
 // Each side has a socket of its own, so nothing that the peer does to its own descriptor, such as making it
 // blocking, has an effect here. Received data is untrusted. This class checks the form of the notes, and the

@@ -1,6 +1,6 @@
-// This is the handshake of a queue pair of shm-fd. One side connects to the other by a unix socket. Then each
-// side sends the descriptors of its segments, and confirms that those of the peer are valid. Each side enters
-// RTS when both have confirmed. See queue_pair.h, control_connection.h.
+// Implements the handshake of a queue pair of shm-fd. One side connects to the other by a unix socket. Then
+// each side sends the descriptors of its segments, and confirms that those of the peer are valid. Each side
+// enters RTS when both have confirmed. See queue_pair.h, control_connection.h.
 #include "fabric/shm/queue/queue_pair.h"
 
 namespace rdma_rpc::fabric::shm {

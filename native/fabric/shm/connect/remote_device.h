@@ -1,6 +1,6 @@
-// This is the peer's device as this process sees it: its tables, its memory (mapped at first use) and, if the
-// system allows it, all other memory of its process. The queue pairs that connect to that device share this
-// object. This code runs on the device's thread, which also performs the copies.
+// Gives access to the peer's device as this process sees it: its tables, its memory (mapped at first use)
+// and, if the system allows it, all other memory of its process. The queue pairs that connect to that device
+// share this object. This code runs on the device's thread, which also performs the copies.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
-// This is memory that peers may map (alloc_memory). The pages of such memory can be taken away from all peers
-// at any moment. A new memfd with a copy of the pages then replaces them in this process. Peers that have
-// mapped the old memfd still see the old pages, which this process no longer reads. As a result, one memory
-// may consist of several memfds, each with its own slot in the device's table. This code runs on the device's
-// thread.
+// Allocates memory that peers may map (alloc_memory). The pages of such memory can be taken away from all
+// peers at any moment. A new memfd with a copy of the pages then replaces them in this process. Peers that
+// have mapped the old memfd still see the old pages, which this process no longer reads. As a result, one
+// memory may consist of several memfds, each with its own slot in the device's table. This code runs on the
+// device's thread.
 #pragma once
 
 #include <cstdint>

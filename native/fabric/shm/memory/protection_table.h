@@ -1,7 +1,7 @@
-// This is the translation and protection table: what each key of this device allows. The table has two
-// halves. The private half answers local questions (whether an lkey is valid for a range). Entries with
-// remote rights are copied to the other half, which peers read. The private half is authoritative: nothing is
-// ever read back from shared memory. This code runs on the device's thread.
+// Implements the translation and protection table, which says what each key of this device allows. The table
+// has two halves. The private half answers local questions (whether an lkey is valid for a range). Entries
+// with remote rights are copied to the other half, which peers read. The private half is authoritative:
+// nothing is ever read back from shared memory. This code runs on the device's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// These are memory regions and windows: handles of entries in the protection table. The device makes these
+// Implements memory regions and windows: handles of entries in the protection table. The device makes these
 // objects and uses them on its thread.
 #pragma once
 

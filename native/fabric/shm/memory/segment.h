@@ -1,4 +1,4 @@
-// This is shared memory without names: memfds of our own, and memfds and pipes of a peer. Memfds and pipes of
+// Maps shared memory that has no name: memfds of our own, and memfds and pipes of a peer. Memfds and pipes of
 // a peer are opened through /proc/<pid>/fd, or received over the control connection. This code runs on the
 // device's thread when devices, queue pairs and memories are created and connected, and never on the hot
 // path.

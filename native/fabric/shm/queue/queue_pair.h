@@ -1,7 +1,8 @@
-// This is the queue pair. The segment of this queue pair receives the peer's messages; the peer's segment is
-// mapped to send there. The class is defined in six files: queue_pair.cc (life and state), send_queue.cc
-// (post_send), transfer.cc (READ and WRITE), receive_queue.cc (post_recv, poll), connect/handshake.cc
-// (shm-fd) and memory/revocation.cc (waiting for a peer's last copy). This code runs on the device's thread.
+// Implements the queue pair of shm. The segment of this queue pair receives the peer's messages; the peer's
+// segment is mapped to send there. The class is defined in six files: queue_pair.cc (life and state),
+// send_queue.cc (post_send), transfer.cc (READ and WRITE), receive_queue.cc (post_recv, poll),
+// connect/handshake.cc (shm-fd) and memory/revocation.cc (waiting for a peer's last copy). This code runs on
+// the device's thread.
 #pragma once
 
 #include <array>

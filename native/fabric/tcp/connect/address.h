@@ -1,6 +1,6 @@
-// This is the address of a queue pair, as the sideband connection carries it. The address has a fixed size,
-// little-endian byte order and a checksum, so that a damaged blob is refused instead of leading to another
-// peer. Addresses are created and read when queue pairs connect.
+// Encodes and decodes the address of a queue pair, as the sideband connection carries it. The address has a
+// fixed size, little-endian byte order and a checksum, so that a damaged blob is refused instead of leading
+// to another peer. Addresses are created and read when queue pairs connect.
 #pragma once
 
 #include <netinet/in.h>

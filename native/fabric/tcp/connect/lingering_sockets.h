@@ -1,7 +1,7 @@
-// These are connections whose queue pair is in ERR or destroyed, and which still have a few bytes to send.
-// The bytes are the rest of a started frame, the reason why a request was refused, or a BYE frame. If they
-// were closed at once, these bytes would be lost, because a socket that is closed with unread input is reset.
-// Each connection is therefore drained until the peer closes it or its time is over. This code runs on the
+// Keeps connections whose queue pair is in ERR or destroyed, and which still have a few bytes to send. The
+// bytes are the rest of a started frame, the reason why a request was refused, or a BYE frame. If they were
+// closed at once, these bytes would be lost, because a socket that is closed with unread input is reset. Each
+// connection is therefore drained until the peer closes it or its time is over. This code runs on the
 // device's thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This is the listener of the passive side. The listener accepts connections, reads which queue pair each
+// Implements the listener of the passive side. The listener accepts connections, reads which queue pair each
 // connection wants, and hands each connection to that queue pair. Until then a connection is unauthenticated,
 // so the number of such connections and the time of each are limited. This code runs on the device's thread.
 #pragma once

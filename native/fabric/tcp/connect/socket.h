@@ -1,4 +1,4 @@
-// These are TCP sockets and their options. This file is used when a connection is opened, accepted or lost,
+// Opens TCP sockets and sets their options. This file is used when a connection is opened, accepted or lost,
 // on the device's thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// These are frames that are sent together by one sendmsg(): their headers, and references to the payload in
-// registered memory. Bulk payload is not copied. A payload of a few bytes is copied behind its header,
+// Collects the frames that are sent together by one sendmsg(): their headers, and references to the payload
+// in registered memory. Bulk payload is not copied. A payload of a few bytes is copied behind its header,
 // because a separate segment costs the kernel more. Frames stay here until the socket accepts them. The queue
 // pair fills and sends the batch, on the device's thread.
 #pragma once

@@ -1,4 +1,4 @@
-// This is the progress of the incoming frame: how many bytes of its header and payload have arrived, and
+// Records the progress of the incoming frame: how many bytes of its header and payload have arrived, and
 // which frame must follow in the same request. This class checks the order of frames but does not execute
 // them. A QueuePair owns this object and uses it on the device's thread.
 #pragma once

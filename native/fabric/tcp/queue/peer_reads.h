@@ -1,6 +1,6 @@
-// These are READs and atomics of the peer that are being answered, in order. An atomic is executed when its
-// turn comes, so that its effect lies between the READs before and after it. A QueuePair owns this object and
-// uses it on the device's thread.
+// Answers the READs and atomics of the peer, in order. An atomic is executed when its turn comes, so that its
+// effect lies between the READs before and after it. A QueuePair owns this object and uses it on the device's
+// thread.
 #pragma once
 
 #include <array>

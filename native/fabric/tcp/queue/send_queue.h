@@ -1,5 +1,6 @@
-// This is the send queue of a queue pair: posted requests, the progress of each, and which completion is due
-// next. The send queue does not use the socket. This file is used by the queue pair, on the device's thread.
+// Implements the send queue of a queue pair: posted requests, the progress of each, and which completion is
+// due next. The send queue does not use the socket. This file is used by the queue pair, on the device's
+// thread.
 //
 // Meaning of the queue's indices (software/send_indices.h). Requests from `retired` to `started` are
 // completely in frames, or are executed local requests. These requests wait for the peer or for earlier

@@ -1,5 +1,5 @@
-// This is the address of a queue pair in the form that the sideband connection carries: a fixed size, little
-// endian. Addresses are made and read when queue pairs connect.
+// Encodes and decodes the address of a queue pair in the form that the sideband connection carries: a fixed
+// size, little endian. Addresses are made and read when queue pairs connect.
 #pragma once
 
 #include <array>

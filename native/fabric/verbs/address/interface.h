@@ -1,4 +1,4 @@
-// This is the network interface that has an IP address, and the GIDs that belong to it. This code is called
+// Finds the network interface that has an IP address, and the GIDs that belong to it. This code is called
 // when devices are opened or listed.
 #pragma once
 

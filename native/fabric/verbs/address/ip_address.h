@@ -1,4 +1,4 @@
-// These are IP addresses of this host and of peers, in the form that rdma_cm needs. This file is used when
+// Converts IP addresses of this host and of peers to the form that rdma_cm needs. This file is used when
 // devices are opened and queue pairs connect.
 #pragma once
 

@@ -1,5 +1,5 @@
-// These are the connection attempts of a device: their time limits and their blocking calls. Each blocking
-// call runs on its own thread; everything else runs on the device's thread.
+// Manages the connection attempts of a device: their time limits and their blocking calls. Each blocking call
+// runs on its own thread; everything else runs on the device's thread.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// These are owners of the objects of librdmacm. The files that connect queue pairs use it on the device's
-// thread. Objects of an abandoned attempt are destroyed on the thread of that attempt.
+// Defines owners of the objects of librdmacm. The files that connect queue pairs use these owners on the
+// device's thread. Objects of an abandoned attempt are destroyed on the thread of that attempt.
 #pragma once
 
 #include <rdma/rdma_cma.h>

@@ -1,8 +1,8 @@
-// This is a thread for the blocking call of a connection attempt. The thread ends with the attempt. Two calls
-// may block. With rdma_cm, an iWARP driver may connect a TCP socket inside rdma_connect(). When the network
-// is dead, soft-iWARP blocks there for two minutes, and then waits for the answer in rdma_destroy_id().
-// Without rdma_cm, ibv_modify_qp() resolves the hardware address of the peer. This file is used by the two
-// kinds of Connection.
+// Runs the blocking call of a connection attempt on a thread of its own. The thread ends with the attempt.
+// Two calls may block. With rdma_cm, an iWARP driver may connect a TCP socket inside rdma_connect(). When the
+// network is dead, soft-iWARP blocks there for two minutes, and then waits for the answer in
+// rdma_destroy_id(). Without rdma_cm, ibv_modify_qp() resolves the hardware address of the peer. This file is
+// used by the two kinds of Connection.
 #pragma once
 
 #include <chrono>

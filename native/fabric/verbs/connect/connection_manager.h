@@ -1,4 +1,4 @@
-// These are the rdma_cm objects of a device: the event channel of all its connections, and the listener for
+// Owns the rdma_cm objects of a device: the event channel of all its connections, and the listener for
 // incoming ones. This code runs on the device's thread.
 #pragma once
 

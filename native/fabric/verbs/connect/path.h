@@ -1,5 +1,5 @@
-// This is the path of a queue pair's packets when rdma_cm does not provide it. This code is called when queue
-// pairs connect, on the device's thread.
+// Determines the path of a queue pair's packets when rdma_cm does not provide it. This code is called when
+// queue pairs connect, on the device's thread.
 #pragma once
 
 #include <cstdint>

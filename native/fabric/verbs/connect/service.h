@@ -1,6 +1,6 @@
-// This is the quality of service of a queue pair's packets, and its retries when the peer is not ready. The
-// service and the retries follow from the options and from the peer's address. This code is called when queue
-// pairs connect, on the device's thread.
+// Determines the quality of service of a queue pair's packets, and its retries when the peer is not ready.
+// The service and the retries follow from the options and from the peer's address. This code is called when
+// queue pairs connect, on the device's thread.
 #pragma once
 
 #include <infiniband/verbs.h>

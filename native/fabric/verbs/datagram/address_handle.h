@@ -1,6 +1,6 @@
-// These are address handles of a device, and the resolution of a GID to the path of the datagrams for it. The
-// device makes address handles for users, and each UD queue pair for itself. This code runs on the device's
-// thread.
+// Implements the address handles of a device, and the resolution of a GID to the path of the datagrams for
+// it. The device makes address handles for users, and each UD queue pair for itself. This code runs on the
+// device's thread.
 #pragma once
 
 #include <memory>

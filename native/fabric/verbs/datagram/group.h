@@ -1,4 +1,4 @@
-// This is a UD queue pair's membership of a multicast group, from attach_multicast() to detach_multicast() or
+// Manages a UD queue pair's membership of a multicast group, from attach_multicast() to detach_multicast() or
 // the end of the queue pair. The membership has two parts. The device delivers the group's datagrams to the
 // queue pair. On Ethernet, the host also joins the group by IGMP or MLD, because switches deliver the
 // datagrams only to hosts that have joined, and the kernel's software devices get only packets that the

@@ -1,4 +1,4 @@
-// This is a completion queue that never overruns, independent of the number of its queue pairs. The queue
+// Implements a completion queue that never overruns, independent of the number of its queue pairs. The queue
 // consists of one or more completion queues of the device ("device CQs") on one channel. This code runs on
 // the device's thread.
 #pragma once

@@ -1,5 +1,5 @@
-// This is the size of each entry of a queue pair's send queue, and the memory that the queues take. This code
-// is called when a queue pair is made, on the device's thread.
+// Calculates the size of each entry of a queue pair's send queue, and the memory that the queues take. This
+// code is called when a queue pair is made, on the device's thread.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -1,4 +1,4 @@
-// This is a queue pair, most often a reliable connection. Malformed requests of RC are posted as requests
+// Implements a queue pair, most often a reliable connection. Malformed requests of RC are posted as requests
 // that fail when their turn comes. Requests that are posted after a failure end without the device. Creation
 // and connecting are in queue_pair.cc, posting in posting.cc, the differences of UC and UD in unreliable.cc,
 // the moves between states in states.cc, requests for the watchdog in watchdog.cc. This code runs on the

@@ -1,6 +1,6 @@
-// This is a shared receive queue of a device (ibv_srq). The receive queue is made for one completion queue,
-// on which its completions arrive. That queue recognises the completions by their ids. This code runs on the
-// device's thread.
+// Implements a shared receive queue of a device (ibv_srq). The receive queue is made for one completion
+// queue, on which its completions arrive. That queue recognises the completions by their ids. This code runs
+// on the device's thread.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// These are the moves between states that a user asks for; see QueuePair::move_to() in fabric.h. This code
+// Implements the moves between states that a user asks for; see QueuePair::move_to() in fabric.h. This code
 // runs on the device's thread.
 #include <cstring>
 

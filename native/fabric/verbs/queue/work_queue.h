@@ -1,7 +1,7 @@
-// These are the requests in one of a queue pair's two queues, in the order in which they were posted. Each
-// has the data that is needed when it completes. The first requests are on the device. Requests that are
-// posted after the queue pair failed never reach the device. Such requests end here, after the requests that
-// the device has.
+// Keeps the requests in one of a queue pair's two queues, in the order in which they were posted. Each has
+// the data that is needed when it completes. The first requests are on the device. Requests that are posted
+// after the queue pair failed never reach the device. Such requests end here, after the requests that the
+// device has.
 #pragma once
 
 #include <bit>

@@ -1,7 +1,7 @@
-// This is the interface between a queue pair and the workarounds for software drivers. The posting path knows
-// nothing else of such drivers, and a queue pair of a correct device has no workaround. make_workaround()
-// (driver.h) makes a workaround with each queue pair. The queue pair and its completion queue call it on the
-// device's thread.
+// Declares the interface between a queue pair and the workarounds for software drivers. The posting path
+// knows nothing else of such drivers, and a queue pair of a correct device has no workaround.
+// make_workaround() (driver.h) makes a workaround with each queue pair. The queue pair and its completion
+// queue call it on the device's thread.
 #pragma once
 
 #include <infiniband/verbs.h>

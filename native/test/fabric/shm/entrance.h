@@ -1,4 +1,4 @@
-// This is a unix socket to which tests connect queue pairs of shm-fd. The socket works like a server's
+// Opens a unix socket to which tests connect queue pairs of shm-fd. The socket works like a server's
 // listener: it reads the first bytes of each connection, and hands the connection over.
 #pragma once
 

@@ -1,4 +1,4 @@
-// This is a shm-fd queue pair that waits for its peer, and the far end of its control connection, which the
+// Opens a shm-fd queue pair that waits for its peer, and the far end of its control connection, which the
 // test operates. Tests of hostile peers use this file.
 #pragma once
 

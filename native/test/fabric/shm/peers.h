@@ -1,5 +1,5 @@
-// These are two ends of a shm connection for tests that need more than the suite offers: a child process at
-// the other end, or access to the bytes in shared memory.
+// Opens two ends of a shm connection for tests that need more than the suite offers: a child process at the
+// other end, or access to the bytes in shared memory.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// These are two simulated devices of one world, for the fabric suite and the tests of sim's own features.
+// Opens two simulated devices of one world, for the fabric suite and the tests of sim's own features.
 #pragma once
 
 #include "fabric/sim/sim.h"

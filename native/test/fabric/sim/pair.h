@@ -1,5 +1,5 @@
-// These are two connected queue pairs of one simulated world with one block of memory each, for tests of
-// features that only sim has.
+// Connects two queue pairs of one simulated world, each with one block of memory each, for tests of features
+// that only sim has.
 #pragma once
 
 #include <cstdlib>

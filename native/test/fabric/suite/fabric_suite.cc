@@ -1,4 +1,4 @@
-// These are functions of the fabric suite's fixture. This file has no tests.
+// Implements the functions of the fabric suite's fixture. This file has no tests.
 #include "fabric/suite/fabric_suite.h"
 
 #include <poll.h>

@@ -1,4 +1,4 @@
-// This is the fixture of the fabric suite: two devices, "client" and "server", with one queue pair each.
+// Declares the fixture of the fabric suite: two devices, "client" and "server", with one queue pair each.
 // Every other file of this folder contains TEST_P(FabricSuite, ...). A fabric runs all of them by adding one
 // file with its own FabricUnderTest and
 //   INSTANTIATE_TEST_SUITE_P(Shm, FabricSuite, ::testing::Values(FabricFactory{"shm", make_shm}),

@@ -1,4 +1,4 @@
-// This is the table of features. Each feature is executed on a fabric that has it, and is refused with its
+// Contains the table of features. Each feature is executed on a fabric that has it, and is refused with its
 // reason on a fabric that lacks it. The test prints a line for each feature; together they are the table of
 // this fabric.
 #include <cstdio>

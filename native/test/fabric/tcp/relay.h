@@ -1,6 +1,6 @@
-// This is a relay between two ends of the tcp fabric, like a proxy or a tunnel: it accepts connections, opens
-// a connection to an endpoint of its choice for each of them, and forwards bytes until it is told to cut.
-// This code runs on the test's thread.
+// Implements a relay between two ends of the tcp fabric, like a proxy or a tunnel: it accepts connections,
+// opens a connection to an endpoint of its choice for each of them, and forwards bytes until it is told to
+// cut. This code runs on the test's thread.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// These are two devices with queue pairs that are not connected yet, for tests of connections. The tests use
-// the devices of the fabric suite (suite_test.cc).
+// Opens two devices with queue pairs that are not connected yet, for tests of connections. The tests use the
+// devices of the fabric suite (suite_test.cc).
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// These are the devices for tests of real RDMA: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or
-// the first device for both sides.
+// Finds the devices for tests of real RDMA: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the
+// first device for both sides.
 #pragma once
 
 #include <cstdlib>

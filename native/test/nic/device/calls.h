@@ -1,4 +1,4 @@
-// These are helpers of the functions that replace those of libibverbs (library.cc, queues.cc). See nic.h.
+// Declares helpers of the functions that replace those of libibverbs (library.cc, queues.cc). See nic.h.
 #pragma once
 
 #include <sys/eventfd.h>

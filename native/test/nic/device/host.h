@@ -1,6 +1,6 @@
-// These are the network interfaces of this host, as a test defines them. The getifaddrs() and
-// if_nametoindex() of this program replace those of the C library, see nic.h. Without a script they return
-// the kernel's interfaces.
+// Defines the network interfaces of this host, as a test defines them. The getifaddrs() and if_nametoindex()
+// of this program replace those of the C library, see nic.h. Without a script they return the kernel's
+// interfaces.
 #pragma once
 
 #include <string>

@@ -1,6 +1,5 @@
-// These are simulated huge pages, because this machine need not have any. The mmap(), munmap() and madvise()
-// of this program replace those of the C library, see nic.h. Without a script each call goes straight to the
-// kernel.
+// Simulates huge pages, because this machine need not have any. The mmap(), munmap() and madvise() of this
+// program replace those of the C library, see nic.h. Without a script each call goes straight to the kernel.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// These are the functions that replace those of librdmacm. They connect NICs of this process by IPv4 address.
-// See nic.h. A NIC has rdma_cm when Machine::has_manager is set and the host has its address (host.h).
+// Implements the functions that replace those of librdmacm. They connect NICs of this process by IPv4
+// address. See nic.h. A NIC has rdma_cm when Machine::has_manager is set and the host has its address
+// (host.h).
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
-// This is a simulated NIC. The functions of libibverbs in this folder are part of the test program. The
-// plug-in finds them before the library's own functions, because the symbols of a program precede those of
-// the libraries that it loads. Therefore all of native/fabric/verbs runs on a machine without a device, and a
-// test can give that machine the NICs and the behaviour that it needs:
+// Simulates a NIC. The functions of libibverbs in this folder are part of the test program. The plug-in finds
+// them before the library's own functions, because the symbols of a program precede those of the libraries
+// that it loads. Therefore all of native/fabric/verbs runs on a machine without a device, and a test can give
+// that machine the NICs and the behaviour that it needs:
 //
 //   profile.h     what a kind of NIC can do: limits and traits
 //   nic.h         one NIC: its ports' GIDs, its live objects, the attributes that it got (this file)

@@ -1,5 +1,5 @@
-// These are the objects to which the handles of the library point. The files of this folder use them under
-// the lock of nic.h.
+// Defines the objects to which the handles of the library point. The files of this folder use them under the
+// lock of nic.h.
 #pragma once
 
 #include <infiniband/verbs.h>

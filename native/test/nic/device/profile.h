@@ -1,4 +1,4 @@
-// These are the capabilities and the behaviour of a kind of NIC. A test takes a profile and changes one trait
+// Defines the capabilities and the behaviour of a kind of NIC. A test takes a profile and changes one trait
 // of it.
 #pragma once
 

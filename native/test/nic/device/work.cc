@@ -1,4 +1,4 @@
-// These are the queues of the NIC: requests and receives that are posted, completions that are polled, and
+// Implements the queues of the NIC: requests and receives that are posted, completions that are polled, and
 // the conditions for which a request has to wait. See nic.h.
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
-// These are simulated NICs for a process that is not a test of GoogleTest, such as Node. LD_PRELOAD loads
-// this library before libibverbs. test/nic uses it, and nic.h describes the threads.
+// Simulates NICs for a process that is not a test of GoogleTest, such as Node. LD_PRELOAD loads this library
+// before libibverbs. test/nic uses it, and nic.h describes the threads.
 //
 // RDMA_RPC_TEST_NICS lists the NICs: `mlx5@10.1.0.1/24,hns,capable!`. Each entry begins with the name of a
 // profile of profiles.cc. A `!` behind the name means a NIC that is the same but has no windows. A NIC with

@@ -1,6 +1,6 @@
-// This is the scene of the hostile tests: one session whose peer is scripted, and an honest pair in the same
-// contexts. Whatever the peer sends or does, only that session ends, every call settles, the memory of the
-// application is unchanged, and no resource leaks.
+// Declares the fixture of the hostile tests: one session whose peer is scripted, and an honest pair in the
+// same contexts. Whatever the peer sends or does, only that session ends, every call settles, the memory of
+// the application is unchanged, and no resource leaks.
 #pragma once
 
 #include <gtest/gtest.h>

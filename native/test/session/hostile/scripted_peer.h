@@ -1,5 +1,5 @@
-// This is the hostile peer: a plain queue pair that connects to a session and sends handmade frames. The peer
-// can send anything at any time, and use any key. This code runs on the test's thread.
+// Implements the hostile peer: a plain queue pair that connects to a session and sends handmade frames. The
+// peer can send anything at any time, and use any key. This code runs on the test's thread.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// This is one server and any number of clients, each with its own device, so that each can be stopped like a
+// Runs one server and any number of clients, each with its own device, so that each can be stopped like a
 // process. Time is simulated. This code runs on the test's thread.
 #pragma once
 

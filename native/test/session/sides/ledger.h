@@ -1,4 +1,4 @@
-// This is the oracle: it records every call of a test and its result, and checks the rules that must hold
+// Implements the oracle: it records every call of a test and its result, and checks the rules that must hold
 // after any failure. Side calls it as calls proceed, on the test's thread. The oracle shares no code with the
 // session. The rules:
 //

@@ -1,5 +1,5 @@
-// These are two Sides of one simulated world with a session between them, the loop that runs them, and the
-// audit at the end. This code runs on the test's thread, and time is simulated.
+// Opens two Sides of one simulated world with a session between them, the loop that runs them, and the audit
+// at the end. This code runs on the test's thread, and time is simulated.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
-// This is one end of a test: a device, a context on the device, and code that acts in place of JS. That code
-// reads events and stages submissions exactly as runtime/native/native.ts describes. A Side can be client and
-// server at once, with any number of sessions of each kind. This code runs on the test's thread.
+// Implements one end of a test: a device, a context on the device, and code that acts in place of JS. That
+// code reads events and stages submissions exactly as runtime/native/native.ts describes. A Side can be
+// client and server at once, with any number of sessions of each kind. This code runs on the test's thread.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// This is the fixture of the session tests that run in real time on two devices of any fabric. The tests are
+// Declares the fixture of the session tests that run in real time on two devices of any fabric. The tests are
 // in device_suite.cc. A fabric runs all of them by adding one file with
 //   INSTANTIATE_TEST_SUITE_P(Tcp, DeviceSession, testing::ValuesIn(in_every_mode(open)),
 //   device_session_name);

@@ -1,4 +1,4 @@
-// This is the program of these tests. On a machine without RDMA devices, it prints "not run" and the reason.
+// Runs these tests. On a machine without RDMA devices, it prints "not run" and the reason.
 #include <gtest/gtest.h>
 
 #include <cstdio>

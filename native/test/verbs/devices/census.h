@@ -1,4 +1,4 @@
-// These are the resources that this process and its devices have open, counted from outside our code:
+// Counts the resources that this process and its devices have open, counted from outside our code:
 // descriptors in /proc, and verbs objects as the kernel counts them. The resources are counted before and
 // after each test of native/test/verbs.
 #pragma once

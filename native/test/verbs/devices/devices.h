@@ -1,4 +1,4 @@
-// These are the RDMA devices of these tests: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the
+// Finds the RDMA devices of these tests: those in RDMA_RPC_VERBS_DEVICES (two names with a comma), or the
 // first device for both ends. The file also describes the virtual machine of test/rdma-vm, in which the wire
 // between the devices can be disturbed. All tests in native/test/verbs use this file.
 #pragma once

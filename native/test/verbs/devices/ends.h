@@ -1,6 +1,6 @@
-// These are client and server on two RDMA devices in one process, in real time: the Sides of the session
-// tests and their oracle, driven by the devices' own wake-ups. Nothing here measures time; a test that hangs
-// is aborted.
+// Opens client and server on two RDMA devices in one process, in real time: the Sides of the session tests
+// and their oracle, driven by the devices' own wake-ups. Nothing here measures time; a test that hangs is
+// aborted.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// This is a device that forwards everything to another device, except when a hook intervenes. A hook fails a
-// resource, or acts at a certain work request. Hooks are for faults that no device produces on demand. This
+// Implements a device that forwards everything to another device, except when a hook intervenes. A hook fails
+// a resource, or acts at a certain work request. Hooks are for faults that no device produces on demand. This
 // code runs on the thread of its context.
 #pragma once
 

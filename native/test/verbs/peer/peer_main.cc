@@ -1,4 +1,4 @@
-// This is the process of peer_process.h: one Side on one device, which executes the orders from its socket.
+// Runs as the process of peer_process.h: one Side on one device, which executes the orders from its socket.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// This is the part that runs in the test's process; see peer_process.h. peer_main.cc is the other process.
+// Implements the part that runs in the test's process; see peer_process.h. peer_main.cc is the other process.
 #include "verbs/peer/peer_process.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// This is the other end of a session in a separate process, which can be killed or stopped at a chosen moment
+// Starts the other end of a session in a separate process, which can be killed or stopped at a chosen moment
 // of a call. The process sends the signal to itself, so that the moment is exact. The test controls the
 // process through a socket, and the process answers each order once. The tests of native/test/verbs use this
 // file on the test's thread.

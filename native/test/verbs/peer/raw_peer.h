@@ -1,5 +1,5 @@
-// This is a misbehaving peer: a bare queue pair of a device that builds frames by hand and READs and WRITEs
-// any address. Two correct ends run beside it. This code runs on the test's thread.
+// Implements a misbehaving peer: a bare queue pair of a device that builds frames by hand and READs and
+// WRITEs any address. Two correct ends run beside it. This code runs on the test's thread.
 #pragma once
 
 #include <gtest/gtest.h>

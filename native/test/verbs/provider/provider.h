@@ -1,4 +1,4 @@
-// These are functions that replace those of libibverbs, so that a test can make a device do things that no
+// Defines functions that replace those of libibverbs, so that a test can make a device do things that no
 // device does on demand: report an event, complete nothing, miss a doorbell, or create a completion queue
 // that is too small. Without a script each call goes straight to the library. The plug-in finds these
 // functions first, because the symbols of a program precede those of the libraries that it loads. The tests
