@@ -1,9 +1,9 @@
-// Tells whether all completions that were in a queue at a given time have been polled. This class is for
-// devices that do not report what is left in the queue. A queue holds at most as many completions as it has
-// entries, and they are polled in order. Everything that was in the queue at that time has been polled in two
-// cases: when the queue has been empty after that, or when as many completions as the queue has entries have
-// been polled after that. The completion queues of devices own these objects. Queue pairs query them on the
-// device's thread.
+// Tells whether all completions that a queue contained at a given time (the mark) have been polled. This
+// class is for devices that do not report how many completions are left in the queue. A queue contains at
+// most one completion per entry, and completions are polled in order. All completions from before the mark
+// have therefore been polled as soon as a later poll has found the queue empty, or as soon as later polls
+// have returned one completion per entry of the queue. The completion queues of devices own these objects.
+// Queue pairs query them on the device's thread.
 #pragma once
 
 #include <cstdint>
