@@ -1,5 +1,5 @@
 /**
- * These are the allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test
+ * Lists the allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test
  * applies to imports and includes.
  */
 
