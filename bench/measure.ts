@@ -155,7 +155,7 @@ export async function measure(
     firstCallsPerSecond,
     ...latencies.percentiles(),
     ...cpu,
-    // A disturbance of either window disturbs the row.
+    // When one of the two windows was disturbed, the whole row counts as disturbed.
     othersPercent: Math.max(firstOthersPercent, cpu.othersPercent),
   };
 }

@@ -209,7 +209,9 @@ const readmeScenarios: readonly string[] = [
   ...['tcp-echo-32B-x256', 'tcp-put-1MiB-x8'],
 ];
 
-/** Returns our figures and those of grpc-js for one load. Returns an empty list where ours was not run. */
+/**
+ * Returns the figures of rdma-rpc and of grpc-js for one load, or an empty list when rdma-rpc was not run.
+ */
 function readmeLine(rows: readonly Row[], name: string, scenario: string, peer: string): string[][] {
   const find = (each: string): Row | undefined =>
     rows.find((row) => row.scenario === scenario && row.peer === each);

@@ -2,8 +2,8 @@
 /**
  * `rdma-rpc`, the command of the published package rdma-rpc. The commands are in rdma-rpc-cli, which services
  * do not need. This file runs that package where it is installed, in the folder of the caller or beside this
- * package. Elsewhere npm fetches the same version for this one run. A package that `npm pack` makes in a
- * clone contains the commands instead of this file.
+ * package. When `rdma-rpc-cli` is not installed, npm fetches the same version for this one run. A package
+ * that `npm pack` makes in a clone contains the commands instead of this file.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

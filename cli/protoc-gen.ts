@@ -9,8 +9,8 @@ import { runPlugin } from '../codegen/plugin.ts';
 import { endWithOutput } from './output.ts';
 
 /**
- * Read standard input as a stream. It may be a pipe that its writer has made non-blocking, as buf does, and
- * such a pipe cannot be read at once.
+ * Read standard input as a stream. Standard input may be a pipe that its writer has made non-blocking, as buf
+ * does. Such a pipe may not have all bytes yet when it is read.
  */
 async function readAll(): Promise<Uint8Array> {
   const chunks: Buffer[] = [];

@@ -29,8 +29,8 @@ export interface Place {
 }
 
 /**
- * Characters that control a terminal, start a line or change the text direction. They are replaced because
- * sources and names can come from anybody.
+ * Characters that control a terminal, start a line or change the text direction. These characters are
+ * replaced because sources and names may be untrusted.
  */
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_C}]/gu;
 const seen = (text: string): string => text.replace(unseen, (each) => (each === '\t' ? each : '\uFFFD'));

@@ -46,7 +46,7 @@ await mergeParts(
 );
 
 // esbuild writes `var Name = class _Name` for a class that refers to itself, and stack traces, inspect() and
-// `constructor.name` would show that. Within the class `Name` means the same class. (keepNames would call a
+// `constructor.name` would show that. Inside the class, `Name` means the same class. (keepNames would call a
 // function for each closure that has a name, on hot paths too.)
 for (const file of readdirSync(outdir)) {
   const path = join(outdir, file);

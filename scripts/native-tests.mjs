@@ -16,7 +16,8 @@ import { runPrograms } from './whole-programs.mjs';
  */
 const MANY_TRIES = process.env.RDMA_RPC_EXTENT === 'all' ? { env: { RDMA_RPC_SEAL_TRIES: '1250000' } } : {};
 /**
- * Tests a third of the sessions' lives. With sanitizers, each of the three runs of all lives takes minutes.
+ * Tests a third of the sessions' lives. With sanitizers, each of the three runs would take minutes if it
+ * tested all of them.
  */
 const FEWER_SEEDS = { env: { RDMA_RPC_SEEDS: '500' } };
 

@@ -25,8 +25,8 @@ export function toRepeat(report) {
 }
 
 /**
- * Returns the result of a suite. It is `first`, but tests that passed in `second`, the run of its failed
- * tests alone, count as passed.
+ * Returns the result of a suite. The result is that of `first`, except that a failed test counts as passed
+ * when it passed in `second`. `second` is a run of the failed tests alone.
  */
 export function merge(first, second) {
   const whole = second.ended && allAreTests(second) && second.passed + second.failed === first.failed;

@@ -74,8 +74,8 @@ export function neededLibraries(path) {
 }
 
 /**
- * Returns the requirements of the binary that exceed what the package may require. The list is empty if none
- * does.
+ * Returns the requirements of the binary that exceed what the package may require. The list is empty if the
+ * binary has no such requirement.
  */
 export function tooMuch(path) {
   const versions = [...neededVersions(path)].flatMap(([set, needed]) =>

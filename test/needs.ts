@@ -1,6 +1,6 @@
 /**
- * These are the Debian packages that tests need on this machine besides Node. scripts/debian.mjs lists them
- * by purpose, and set-up installs them if it is allowed to. Tests that lack a package are skipped with the
+ * Lists the Debian packages that tests need on this machine besides Node. scripts/debian.mjs lists them by
+ * purpose, and set-up installs them if it is allowed to. Tests that lack a package are skipped with the
  * reason, and the summary of `npm test` repeats it.
  */
 import { beforeEach } from 'vitest';

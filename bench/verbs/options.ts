@@ -30,7 +30,7 @@ export interface ManyTask {
 /** The argument of rounds.ts. */
 export interface Task {
   measure: 'sessions' | 'perf';
-  /** Runs only scenarios whose name begins with one of these. When the list is empty, it runs all of them. */
+  /** Beginnings of the names of the scenarios to run. When the list is empty, all scenarios are run. */
   only: readonly string[];
   rounds: number;
   scale: number;

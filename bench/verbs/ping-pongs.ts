@@ -1,7 +1,8 @@
 /**
  * Measures the ping-pongs of `rdma-rpc/verbs` (examples/pingpong) beside `ibv_rc_pingpong`,
  * `ibv_uc_pingpong`, `ibv_ud_pingpong` and `ibv_srq_pingpong` of rdma-core, between two devices of this
- * machine. All of them poll. It prints a table with medians. The C program and ours run alternately.
+ * machine. All of them poll. It prints a table with medians. The C program and the program of this package
+ * run alternately.
  *
  *   node dist/bench/verbs/ping-pongs.js DEVICE DEVICE [GID_INDEX]       in a guest: rxe0 rxe1 1
  */

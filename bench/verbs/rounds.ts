@@ -1,6 +1,6 @@
 /**
  * Measures on the machine that has the devices, which is the guest or a machine with a NIC. Every round runs
- * every peer once, ours and theirs in turn, so that a temporary slowdown of the machine affects all of them.
+ * every peer once, one after the other, so that a temporary slowdown of the machine affects all of them.
  * bench/verbs/main.ts starts this program:
  *
  *   node dist/bench/verbs/rounds.js FILE TASK

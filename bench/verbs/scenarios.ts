@@ -18,7 +18,7 @@ export interface Scenario {
   unit: 'us' | 'MiB/s';
   /** The number of times that a round runs the scenario, because short measurements vary more. */
   turns: number;
-  /** The peers, of which the first is ours. */
+  /** The peers. The first one is this package. */
   peers: readonly Peer[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * The style of the `rdma-rpc bench` report. It is light or dark like the reader's system, and has a single
- * column on narrow screens. page.ts uses this file.
+ * The style of the `rdma-rpc bench` report. The style is light or dark like the reader's system, and has a
+ * single column on narrow screens. page.ts uses this file.
  */
 
 export const style = `

@@ -128,7 +128,10 @@ function checkMtu(machine: Machine, device: VerbsDevice, port: VerbsPort): Findi
   });
 }
 
-/** Finds active ports with different MTUs, whose peers may not receive each other's large packets. */
+/**
+ * Finds active ports whose MTUs differ. A port with the smaller MTU may not receive the large packets of the
+ * other port.
+ */
 export function checkMtuMismatch(_: Machine, { verbs }: Facts): Finding[] {
   const active = verbs.devices.flatMap((device) =>
     device.ports

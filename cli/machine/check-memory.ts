@@ -8,7 +8,7 @@ const mayLock = 14n; // CAP_IPC_LOCK
 const mib = (bytes: number): string =>
   bytes < 2 ** 20 ? `${Math.ceil(bytes / 2 ** 10)} KiB` : `${Math.ceil(bytes / 2 ** 20)} MiB`;
 
-/** Returns the limit of locked memory in bytes. A process with CAP_IPC_LOCK has none: Infinity. */
+/** Returns the limit of locked memory in bytes. A process with CAP_IPC_LOCK has no such limit: Infinity. */
 export function lockedBytesMax(machine: Machine): number {
   const [, capabilities] = /^CapEff:\s*([0-9a-f]+)$/m.exec(machine.text('/proc/self/status') ?? '') ?? [];
   if (capabilities !== undefined && ((BigInt(`0x${capabilities}`) >> mayLock) & 1n) === 1n)

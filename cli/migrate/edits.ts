@@ -38,8 +38,9 @@ export class Edits {
   }
 
   /**
-   * Edits within a range that had already been replaced. They have no effect, because the text of that range
-   * had been rendered without them. With these edits as `first`, another attempt renders them.
+   * Edits within a range that had already been replaced. These edits have no effect, because the text of that
+   * range had already been rendered without them. Another attempt that gets these edits as `first` renders
+   * them.
    */
   get late(): readonly Edit[] {
     return this.#late;

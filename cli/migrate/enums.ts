@@ -114,7 +114,10 @@ function element(
   return true;
 }
 
-/** Returns the first value without the prefix that all values share, or undefined when they share none. */
+/**
+ * Removes the prefix that all values share from the first value, and returns the rest. Returns undefined when
+ * the values share no prefix.
+ */
 function shortened(values: readonly string[]): string | undefined {
   const [first = ''] = values;
   for (let at = first.lastIndexOf('_'); at > 0; at = first.lastIndexOf('_', at - 1))

@@ -1,6 +1,6 @@
 /**
- * The packages that `rdma-rpc migrate` knows. The rules use them, and so does the code that chooses the files
- * to read.
+ * The packages that `rdma-rpc migrate` knows. The migration rules and the code that chooses the files to read
+ * use these names.
  */
 import { connectPage, generatorPage, grpcServerPage, nicePage } from './left.ts';
 

@@ -79,7 +79,7 @@ export const sizeDefault = (test: TestName): number =>
  * more memory.
  */
 export const depthDefault = (test: TestName): number => (isLatency(test) ? 1 : 128);
-/** Without SENDs, only the first message of a connection needs a receive. */
+/** In a test without SENDs, only the first message of a connection needs a receive. */
 export const receiveDepthDefault = (test: TestName): number => (test.startsWith('send') ? 512 : 1);
 export const inlineDefault = (test: TestName): number =>
   test === 'send_lat' || test === 'write_lat' ? 236 : 0;

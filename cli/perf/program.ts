@@ -27,8 +27,8 @@ const remedies: Readonly<Record<string, string>> = {
 };
 
 /**
- * In rdma-rpc-cli the program is in the package of the commands; otherwise it is beside the addon. It is also
- * beside an addon that the environment names, as the plugins are.
+ * In rdma-rpc-cli the program is in the package of the commands; otherwise it is beside the addon. When the
+ * environment names an addon, the program is in the folder of that addon, as the plug-ins are.
  */
 function programPath(addonFolder: string): string {
   if (namedAddon() !== undefined) return join(addonFolder, file);

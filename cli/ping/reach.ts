@@ -35,7 +35,7 @@ export interface Target {
   /** Time limit in milliseconds until the session is open, and for each round trip. */
   readonly timeoutMs: number;
   /**
-   * Returns the addresses of a name. It is `lookupAll`, except in tests that have a function of their own.
+   * Returns the addresses of a name. The default is `lookupAll`; tests pass a function of their own.
    */
   readonly lookup: (host: string) => Promise<readonly string[]>;
 }

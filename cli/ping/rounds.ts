@@ -32,7 +32,7 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
 
 /**
  * Makes both round trips. The session over the sideband comes first. Otherwise the time of the server's event
- * loop would look like time of the fabric.
+ * loop would be counted as time of the fabric.
  */
 async function roundOn(session: Session): Promise<Round> {
   const sidebandMs = session.pings

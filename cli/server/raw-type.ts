@@ -34,7 +34,7 @@ interface Size {
   readonly byteLength: number;
 }
 
-/** Returns a type for responses of which only the length is needed. */
+/** Returns a type for responses when only their length is needed. */
 export function sizeType(typeName: string): MessageType<Size, Size> {
   const { fields } = rawType(typeName);
   return messageType<Size, Size>({

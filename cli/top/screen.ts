@@ -6,7 +6,7 @@ import type { Stats } from '../../runtime/native/stats.ts';
 import { size, time } from '../bench/summary.ts';
 import type { MethodView, SessionView, View } from './view.ts';
 
-/** The available width and height. With Infinity, the whole line is shown. */
+/** The available width and height. When the width is Infinity, the whole line is shown. */
 export interface Room {
   readonly columns: number;
   readonly rows: number;

@@ -21,8 +21,8 @@ export const highWaterMark = 512 * 1024;
 const options = { allowHalfOpen: true, noDelay: true, keepAlive: true, highWaterMark } as const;
 
 /**
- * Handles an error of a server that listens. Without descriptors, accept() fails, and the open connections
- * must go on.
+ * Handles an error of a server that listens. When the process has no file descriptors left, accept() fails.
+ * Open connections must continue then.
  */
 export const warn = (error: Error): void => process.emitWarning(error, 'RdmaRpcWarning');
 

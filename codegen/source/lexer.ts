@@ -83,8 +83,8 @@ class Lexer {
   }
 
   /**
-   * Matches a string with its quotes, if the string ends on its line. It uses a loop for the same reason,
-   * because strings may have many megabytes.
+   * Matches a string with its quotes, if the string ends on its line. This function uses a loop instead of a
+   * regular expression for the same reason: strings may have many megabytes.
    */
   #quoted(): string | undefined {
     const source = this.#source;

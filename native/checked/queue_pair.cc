@@ -89,8 +89,8 @@ Refusal QueuePair::move_to(QpState state) {
   if (std::string why = queue_pair_->move_to(state); !why.empty())
     return refuse(Cause::refused, std::move(why));
   if (state != QpState::reset) return {};
-  // The device has dropped both queues. Otherwise completions of requests before the reset would be mistaken
-  // for those of later requests.
+  // The device has dropped both queues. Otherwise completions of requests that were posted before the reset
+  // would be mistaken for completions of later requests.
   cq_->forget(send_source_);
   cq_->forget(recv_source_);
   sends_.drop();

@@ -50,8 +50,8 @@ class RequestReader {
   std::span<fabric::RecvWr> receives() { return receives_; }
   /// Returns what the completion of request `index` reports to JS.
   const Request& posted(std::size_t index) const { return requests_[index]; }
-  /// Returns the objects that request `index` must keep alive once it is posted. They are valid until one of
-  /// them is closed.
+  /// Returns the objects that request `index` must keep alive once it is posted. The returned pointers are
+  /// valid until one of the objects is closed.
   std::span<const Counted* const> kept(std::size_t index) const {
     const std::size_t first = index == 0 ? 0 : ends_[index - 1];
     return std::span(kept_).subspan(first, ends_[index] - first);

@@ -65,7 +65,8 @@ class CompletionQueue {
   /// ibv_req_notify_cq: the caller arms again after each wake-up.
   virtual bool arm() = 0;
   /// Does the same as arm(), but fd() becomes readable only when a message arrives that its sender has marked
-  /// as solicited, or when a request fails. Without Capabilities::solicited, every completion wakes.
+  /// as solicited, or when a request fails. On devices without Capabilities::solicited, every completion
+  /// wakes the sleeping thread.
   virtual bool arm_solicited() { return arm(); }
   /// Disarms, and makes fd() unreadable. Must be called after a wake-up, before polling.
   virtual void acknowledge() = 0;
@@ -220,8 +221,8 @@ class QueuePair {
   ///  - any → RESET → INIT: drops both queues without completions. The queue pair can then connect() again.
   ///  - RESET → INIT and RTR → RTS: the steps of QpOptions::stepwise.
   virtual std::string move_to(QpState state);
-  /// UD: These functions begin or end to receive the datagrams to that multicast group. They return "", or
-  /// why the group cannot be joined or left.
+  /// UD: Starts or stops the reception of the datagrams that are sent to that multicast group. Returns "" on
+  /// success, or the reason why the group cannot be joined or left.
   virtual std::string attach_multicast(const Gid& group);
   virtual std::string detach_multicast(const Gid& group);
   /// Moves to ERR and flushes outstanding work. The rule about dead keys at the top of this file applies.

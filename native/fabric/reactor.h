@@ -29,8 +29,8 @@ class Reactor {
   bool open();
   int fd() const { return epoll_.get(); }
 
-  /// `events` has the meaning that it has for epoll, level-triggered. These functions return false when the
-  /// system refuses.
+  /// `events` has the meaning that it has for epoll, level-triggered. Each of these functions returns false
+  /// when the system refuses the operation.
   bool add(EventHandler& handler, int fd, std::uint32_t events);
   bool change(EventHandler& handler, int fd, std::uint32_t events);
   /// Must be called before the descriptor is closed or given away. Cancels the handler's time limit, too.

@@ -1,9 +1,9 @@
-// Tells whether all completions that were in a completion queue at a given time have been polled. This class
-// is for devices that do not report how many completions are left in the queue. Completions are polled in
-// order, and a queue holds at most as many completions as it has entries. So all completions of the given
-// time have been polled as soon as one of two things has happened since: the queue was found empty, or as
-// many completions have been polled as the queue has entries. The completion queues of devices own these
-// objects. Queue pairs query them on the device's thread.
+// Tells whether all completions that a queue contained at a given time (the mark) have been polled. This
+// class is for devices that do not report how many completions are left in the queue. A queue contains at
+// most one completion per entry, and completions are polled in order. All completions from before the mark
+// have therefore been polled as soon as a later poll has found the queue empty, or as soon as later polls
+// have returned one completion per entry of the queue. The completion queues of devices own these objects.
+// Queue pairs query them on the device's thread.
 #pragma once
 
 #include <cstdint>

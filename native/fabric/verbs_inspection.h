@@ -51,7 +51,8 @@ std::vector<VerbsDetails> describe_verbs_devices();
 /// Watches the device with this name. Returns null, with the reason in `error`, when it cannot be opened.
 std::unique_ptr<VerbsWatch> watch_verbs_device(const std::string& device, std::string* error);
 
-/// The plug-in's entry points and their names. The number in a name changes with this header.
+/// The plug-in's entry points and their names. The number at the end of each name must be increased when this
+/// header changes.
 using DescribeVerbs = void (*)(std::vector<VerbsDetails>* details);
 using WatchVerbs = VerbsWatch* (*)(const std::string& device, std::string* error);
 inline constexpr char kVerbsDescribe[] = "rdma_rpc_describe_verbs_1";

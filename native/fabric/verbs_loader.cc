@@ -10,8 +10,8 @@ namespace rdma_rpc::fabric {
 namespace {
 
 /// Returns the path of the plug-in. The plug-in is in the folder that is named when the program for `rdma-rpc
-/// perf` and the plug-in are in different packages (cli/perf/program.ts). Otherwise it is beside the binary
-/// that contains this code.
+/// perf` and the plug-in are in different packages (cli/perf/program.ts). Otherwise the plug-in is in the
+/// folder of the binary that contains this code.
 std::string plugin_path() {
   const char* folder = std::getenv("RDMA_RPC_PLUGINS");
   if (folder != nullptr && *folder != '\0') return std::string(folder) + "/" + kVerbsPlugin;

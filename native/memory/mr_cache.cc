@@ -107,7 +107,8 @@ void MrCache::finish(std::uint64_t key, const fabric::Registration& registration
   add(idle_, {key, background.data, background.bytes, std::move(region), 0, now_ns});
 }
 
-/// Returns "" when one more region of `bytes` bytes fits after idle entries are evicted.
+/// Returns "" when another region of `bytes` bytes can be registered, if necessary after idle entries have
+/// been evicted.
 std::string MrCache::why_no_room(std::size_t bytes) const {
   const std::string limit = "mrCacheBytes (" + std::to_string(options_.max_bytes) + ")";
   if (bytes > options_.max_bytes) {
@@ -125,8 +126,8 @@ std::string MrCache::why_no_room(std::size_t bytes) const {
   return {};
 }
 
-/// Evicts idle entries until one more region of `bytes` bytes fits. Evicts nothing when evicting all idle
-/// entries would not be enough.
+/// Evicts idle entries until another region of `bytes` bytes can be registered. Evicts nothing when evicting
+/// all idle entries would not be enough.
 bool MrCache::make_room(std::size_t bytes, std::string* error) {
   if (std::string why = why_no_room(bytes); !why.empty()) {
     refuse(error, std::move(why));

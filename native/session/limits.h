@@ -8,11 +8,11 @@
 
 namespace rdma_rpc::session {
 
-/// Call slots of a session, including those of streams: 12 bits of the call word on the wire contain the
-/// slot.
+/// Number of call slots of a session, including the slots of streams. The call word on the wire has 12 bits
+/// for the slot.
 inline constexpr std::uint32_t kCallSlotsMax = 4096;
 
-/// Limit of sessions of a context: the low 14 bits of a session's number are its table index.
+/// Limit of the sessions of a context. The low 14 bits of a session's number are its table index.
 inline constexpr std::uint32_t kSessionsMax = 16384;
 /// A session gets another send slot only while the number of its slots is at most this multiple of the free
 /// slots. Therefore a session whose peer receives nothing leaves a quarter of the slots to the others.
@@ -77,28 +77,28 @@ inline constexpr std::uint32_t kSlotHeadroom = 64;
 /// of the list and one gather entry.
 inline constexpr std::uint32_t kSlotTail = 64;
 
-/// Most bytes of a message, with its metadata, that is sent as several SENDs (a segmented message). The limit
-/// holds even when the device prefers a higher one. The receiver has memory of this size for each such
-/// message.
+/// Limit of messages, including metadata, that are sent in several SENDs, even when the device prefers a
+/// higher one. The limit is also the size of the receiver's memory for such a message.
 inline constexpr std::uint32_t kSegmentedBytesMax = 32 * 1024;
-/// Most SENDs of a segmented message before its last SEND. With the last one, they fit one post (kPostBatch).
+/// Limit of the SENDs that precede the last SEND of such a message. Together with the last one, they fit into
+/// one post (kPostBatch).
 inline constexpr std::uint32_t kSegmentsMax = 31;
-/// Bytes between two segments in the send slot, for the seal of the first segment and the header of the
-/// second.
+/// Bytes that a send slot leaves free between two segments. These bytes contain the seal of the segment
+/// before them and the header of the segment after them.
 inline constexpr std::uint32_t kSegmentGap = 32;
-/// Number of send slots for segmented messages. All sessions of a context share them. While all of them are
-/// in use, a further message is sent as bulk data.
+/// Number of send slots for such messages, shared by all sessions of a context. The number is half a window.
+/// When all of these slots are in use, the next such message is sent as bulk data.
 inline constexpr std::uint32_t kLongSlots = 128;
-/// Number of buffers in which segmented messages are put together. A buffer is in use until JS has read the
-/// message. The buffers are enough for four batches. While no buffer is free, the completion queue is not
-/// polled.
+/// Number of buffers in which such messages are reassembled until JS has read them. The number is enough for
+/// four batches. While no buffer is free, the completion queue is not polled.
 inline constexpr std::uint32_t kReassembledMessages = 128;
-/// Buffers for short messages that JS has not read yet: enough for two batches, because one batch may arrive
-/// while JS reads another.
+/// Number of buffers for short messages that JS has not read yet. The number is enough for two batches,
+/// because one batch may arrive while JS reads another.
 inline constexpr std::uint32_t kShortMessages = 2 * 32;
 
 /// Size of one READ work request of a bulk transfer. This size is large enough to reach full bandwidth, and
-/// small enough that other calls are served in between. 20 bits of a work request's record contain its size.
+/// small enough that other calls are served in between. The record of a work request has 20 bits for this
+/// size.
 inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 /// Number of bytes that a session, or a call within a session, moves before the next one has its turn. The
 /// number is at least a chunk, so that each turn moves something. A call of one or two MiB is moved in one
@@ -106,8 +106,8 @@ inline constexpr std::uint32_t kChunkBytes = 512 * 1024;
 /// (docs/internals/decisions/fairness.md).
 inline constexpr std::int64_t kQuantumBytes = 4 * kChunkBytes;
 /// Limit of a session's posted WRITEs that have not completed, because a frame that is posted now waits for
-/// them. The limit has room for at least two WRITEs, so that the wire does not wait for the next post. By
-/// calculation, 100 Gb/s transfer this number of bytes in 20 us.
+/// them. The limit has room for at least two WRITEs, so that the wire does not wait for the next post. A link
+/// of 100 Gb/s transfers this number of bytes in 20 us by calculation.
 inline constexpr std::uint32_t kWriteAheadBytes = 256 * 1024;
 inline constexpr std::uint32_t kWriteChunkBytes = kWriteAheadBytes / 2;
 /// A completion is requested after this number of bytes of WRITEs.
@@ -117,23 +117,24 @@ inline constexpr std::uint64_t kReadBytesMax = std::uint64_t{16} << 20;
 /// A session without READs in flight gets a READ of this size even when the limit is reached. A small frame
 /// waits for at most one such READ of each session.
 inline constexpr std::uint32_t kReadLeastBytes = 64 * 1024;
-/// When a peer sends less than kChunkBytes in response to READs in this time, its READs no longer count
-/// towards the common limit, and its session may have only one READ at a time.
+/// When a peer answers READs with less than kChunkBytes in this time, the READs to that peer no longer count
+/// towards kReadBytesMax, and its session may have only one READ at a time.
 inline constexpr std::uint64_t kReadSlowNs = 2'000'000'000;
-/// In this time, a peer must complete all bulk data in flight, or at least kBulkLeastBytes of it. Otherwise
-/// its session ends. The time is counted on the awake clock (kAwakeStepNs).
+/// Within this time, a peer must complete all of its bulk data in flight, or at least kBulkLeastBytes of that
+/// data. The session of a slower peer ends. The time is measured on the awake clock (kAwakeStepNs).
 inline constexpr std::uint64_t kBulkStillNs = 30'000'000'000;
 inline constexpr std::uint64_t kBulkLeastBytes = 1024 * 1024;
-/// In each period, a client must take one part in this number of all waiting responses, if that is more than
-/// kBulkLeastBytes. After this number of periods, the client has therefore taken all of them, independent of
-/// their size.
+/// A client must accept the waiting responses within this number of periods, whatever their size. In each
+/// period it must therefore accept the total divided by this number, or kBulkLeastBytes if that is more.
 inline constexpr std::uint64_t kBulkPeriods = 16;
-/// While other calls wait for memory, a peer has less time: in this time, it must complete kReclaimBytes.
+/// While other calls wait for memory, a peer has less time. It must then complete kReclaimBytes within this
+/// time.
 inline constexpr std::uint64_t kReclaimNs = 3'000'000'000;
-/// A slow peer is a peer that completes less than this in kReclaimNs. A peer may complete less if no more is
-/// left, or if it completes one part in kBulkPeriods of the memory that it keeps in use. Otherwise the peer
-/// loses that memory: its calls end. If only the end of its session frees the memory, its session ends.
-/// Requests and responses are counted separately, on the awake clock.
+/// A peer is slow when it completes less than this number of bytes in kReclaimNs. There are two exceptions:
+/// the peer has no more bytes left to complete, or it completes one part in kBulkPeriods of the memory that
+/// it keeps in use. A slow peer loses that memory, because its calls are ended. If only the end of its
+/// session frees the memory, the session is ended too. Requests and responses are counted separately, on the
+/// awake clock.
 inline constexpr std::uint64_t kReclaimBytes = 128 * 1024;
 /// Time for which calls must have waited for memory before a slow peer loses memory.
 inline constexpr std::uint64_t kReclaimWaitNs = 1'000'000'000;
@@ -144,63 +145,63 @@ inline constexpr std::uint64_t kUnreadStreamNs = 30'000'000'000;
 /// blocked or stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kReplyBufferWaitNs = 120'000'000'000;
 
-/// Most bytes of READs and WRITEs that all sessions together post in one turn of the event loop.
+/// Limit of the bytes of READs and WRITEs that all sessions together post in one turn of the loop.
 inline constexpr std::uint32_t kPostedBytesPerTurn = 4 * 1024 * 1024;
-/// The value of kPostedBytesPerTurn for fabrics on which this thread copies the data that it posts. By
-/// calculation, the copies take some 400 us.
+/// The same limit for fabrics on which the posting thread copies the data. Copying this number of bytes takes
+/// about 400 us by calculation.
 inline constexpr std::uint32_t kCopiedBytesPerTurn = 4 * 1024 * 1024;
-/// The value of kCopiedBytesPerTurn while there are small calls. By calculation, copying this number of bytes
-/// takes 7 us.
+/// The same limit while sessions also have small calls. Copying this number of bytes takes 7 us by
+/// calculation.
 inline constexpr std::uint32_t kSliceBytes = 64 * 1024;
 /// kSliceBytes applies for this time after a small call.
 inline constexpr std::uint64_t kSmallTrafficNs = 1'000'000;
 
 /// Step by which the staging memory of a session grows.
 inline constexpr std::size_t kStagingChunkBytes = 256 * 1024;
-/// Least default size of a session's staging memory. Memory of this size has room for many calls, however
-/// small the largest message may be.
+/// Smallest default size of the staging memory. Memory of this size has room for many calls, however large
+/// the largest message may be.
 inline constexpr std::size_t kStagingBytesLeast = std::size_t{16} << 20;
-/// A reply buffer that is larger than the staging memory divided by this number is not offered with the
-/// request, because the response may be small. The server then asks for the size that it needs.
+/// A request offers a reply buffer only if the buffer is at most the staging memory divided by this number,
+/// because the response may be small. Without an offered buffer, the server requests one of the size that it
+/// needs.
 inline constexpr std::size_t kStagingShare = 4;
 
 /// Bounds of the depth of a send queue. The depth is twice the number of calls in flight, so that many small
 /// sessions are cheap. Both bounds are powers of two.
 inline constexpr std::uint32_t kSendQueueDepthMin = 64;
 inline constexpr std::uint32_t kSendQueueDepthMax = 512;
-/// Every so often, a work request that needs no completion is signaled, so that its entry and those before it
-/// can be used again. This happens when the queue's depth divided by this number has been posted since the
-/// last signaled request. The rest of the queue must have room for a full post.
+/// When one part in this number of the send queue has been used since the last requested completion, the next
+/// work request requests a completion. The rest of the queue must have room for a full post.
 inline constexpr std::uint32_t kSignalShare = 8;
 /// Limit of work requests that are prepared before one post (one doorbell).
 inline constexpr std::uint32_t kPostBatch = 32;
-/// Limit of gather entries of a work request, and of the bytes that a NIC sends inline. With these values an
-/// entry of a send queue has 256 bytes on mlx5, and a queue of 512 entries has 128 KiB; with 16 and 512 the
-/// queue would have 512 KiB.
+/// Limits of the gather entries of a work request, and of the bytes that a NIC sends inline. With these two
+/// values, an entry of a send queue takes 256 bytes on mlx5, so a queue of 512 entries takes 128 KiB. With 16
+/// gather entries and 512 inline bytes, the same queue would take 512 KiB.
 inline constexpr std::uint32_t kSgeMax = 12;
 inline constexpr std::uint32_t kInlineMax = 220;
 
 /// Limit of events that are passed to JS at once. Larger batches make the two processes alternate instead of
 /// overlapping.
 inline constexpr std::uint32_t kEventsMax = 32;
-/// Limit of polls for CANCELs before the bulk data of JS's responses is moved.
+/// Limit of the polls that look for CANCEL frames before the bulk data of new responses is moved.
 inline constexpr std::uint32_t kDrainPollsMax = 8;
 /// Limit of submissions that JS may stage before it must flush.
 inline constexpr std::uint32_t kSubmissionsMax = 64;
 
 /// Time for which the caller of a cancelled call with exposed memory waits for two events: the invalidation
 /// of the windows, and the peer's response, which tells whether the handler ran. After this time the caller
-/// is notified without them. (Soft-RoCE invalidates when everything sent before is acknowledged, and resends
-/// a lost packet after 67 ms.)
+/// is notified without them. (Soft-RoCE invalidates a window only when the peer has acknowledged everything
+/// that was sent before, and it resends a lost packet after 67 ms.)
 inline constexpr std::uint64_t kSettleGraceNs = 10'000'000;
 /// Time for which a caller whose request memory is exposed waits for the CANCEL to arrive while the device
 /// completes nothing at all. After that time the connection counts as stuck and the session ends, because
 /// only the end of the session makes the memory safe. The time is longer than links and drivers take to
 /// recover (two seconds for soft-RoCE), and shorter than their retries.
 inline constexpr std::uint64_t kStuckWireNs = 3'000'000'000;
-/// Time for which a cancelled call may keep its call slot, keys and memory after that, because the peer has
-/// not released them. A peer whose thread is blocked or stopped for a shorter time is treated as slow; a peer
-/// that never answers loses its session.
+/// After kSettleGraceNs, the call slot, keys and memory of a cancelled call may be pending release for this
+/// time. A peer whose thread is blocked or stopped for a shorter time is treated as slow; a peer that never
+/// answers loses its session.
 inline constexpr std::uint64_t kHoldLimitNs = 120'000'000'000;
 /// Interval at which kHoldLimitNs is checked.
 inline constexpr std::uint64_t kHoldCheckNs = 100'000'000;
@@ -208,12 +209,12 @@ inline constexpr std::uint64_t kHoldCheckNs = 100'000'000;
 /// Time for which frames may wait for credits while the peer returns none. A peer whose thread is blocked or
 /// stopped for a shorter time is treated as slow.
 inline constexpr std::uint64_t kNoCreditNs = 120'000'000'000;
-/// The value of kNoCreditNs while no send slot is free. It is shorter, because frames that wait for credits
-/// hold slots, which all sessions of the context share.
+/// The same limit while no send slot is free. It is shorter because the waiting frames hold send slots that
+/// all sessions of the context share.
 inline constexpr std::uint64_t kNoCreditShortNs = 30'000'000'000;
-/// Largest step of the awake clock, which runs only while this thread runs. At most this much of the time
-/// between two turns counts. A process that was stopped for a minute therefore first reads the answers that
-/// have arrived.
+/// Largest step of the awake clock, which runs only while this thread runs. The clock advances by at most
+/// this time between two turns of the loop. A process that was stopped for a minute therefore first reads the
+/// answers that have arrived.
 inline constexpr std::uint64_t kAwakeStepNs = 100'000'000;
 
 /// Minimum number of chunks of an arena.

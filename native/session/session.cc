@@ -153,8 +153,8 @@ void Session::on_receive(const fabric::Wc& wc) {
     maybe_down();
     return;
   }
-  // The frame is counted before anything is copied. With shared receives, only credits limit the memory that
-  // a peer occupies here.
+  // The frame is counted before anything is copied. When receives are shared, only the credits limit how much
+  // memory of this side a peer occupies.
   const auto copy = send_->count_received() ? receives_.readable(slot, wc) : std::nullopt;
   if (!copy) return protocol_error("frame beyond the credits");
   on_frame(*copy, wc.bytes, wc.invalidated_rkey);

@@ -26,7 +26,7 @@ struct SessionOptions {
   /// on demand (docs/wire/calls.md §4), so that receives may be shared.
   bool credit_pool = false;
   /// Limit of arena memory for the large requests of a client, until their handlers have released them. The
-  /// same limit applies again to large responses. With 0 the session gets its share.
+  /// same limit applies again to large responses. When the value is 0, the session gets its share.
   std::size_t arena_max_bytes = 0;
   /// A server's default deadline of calls, and its longest deadline; 0 for no limit.
   std::uint64_t timeout_default_us = 0, timeout_max_us = 0;

@@ -4,8 +4,8 @@
 // context's thread. The cost of an event is writing an entry of 32 bytes. Other processes only read.
 //
 // The time of an event is the time of its event-loop iteration. Reading a clock would cost more than writing
-// the entry. Within an iteration, the order is sufficient. The recorder is always on, because failures are
-// seldom expected.
+// the entry. Events within one iteration need no times of their own, because the order of the entries shows
+// which came first. The recorder is always on, because failures are seldom expected.
 #pragma once
 
 #include <algorithm>

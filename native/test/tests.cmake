@@ -30,9 +30,9 @@ set(faults_test ${CMAKE_CURRENT_LIST_DIR}/verbs)
 
 # Headers that nearly every file includes take most of a test's compile time. Such headers are compiled once
 # for the parts and once for the programs, whose flags differ. The library, the addon and the plug-in use
-# precompiled headers only with sanitizers. Without sanitizers they are what the package contains, so their
-# files must include all headers that they use, and files that were compiled for the addon are not compiled
-# again for the tests.
+# precompiled headers only with sanitizers. In a build without sanitizers, these layers are the same libraries
+# that the package contains. Each of their files must therefore include all headers that it uses, and a file
+# that was compiled for the addon is not compiled again for the tests.
 set(often <algorithm> <array> <atomic> <chrono> <cstring> <deque> <functional> <map> <memory> <optional> <random> <set> <span>
           <string> <thread> <unordered_map> <vector>)
 if(RDMA_RPC_SANITIZE)

@@ -69,8 +69,8 @@ export function copyList<V>(from: readonly V[] | undefined): V[] {
 type Core<T, Init> = Omit<MessageType<T, Init>, 'encode' | 'decode'>;
 
 /**
- * Encodes into memory of its own from the start. The caller gets that memory if only a little of it remains
- * unused.
+ * Encodes a message that does not fit the shared scratch memory into newly allocated memory. The caller gets
+ * that memory if only a little of it remains unused.
  */
 function encodeLarge<T, Init>(message: Init, core: Core<T, Init>): Uint8Array {
   writer.reset(nothing);

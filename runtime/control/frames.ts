@@ -207,7 +207,7 @@ export type MemoryEnd = {
 };
 /** Either side sends it when the session ends now. */
 export type Bye = { readonly type: 'bye'; readonly reason: string };
-/** From either side, to a side with the feature `ping`, which answers with a pong at once. */
+/** Either side may send a ping to a peer with the feature `ping`. The peer answers at once with a pong. */
 export type Ping = { readonly type: 'ping' };
 export type Pong = { readonly type: 'pong' };
 

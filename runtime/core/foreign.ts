@@ -1,7 +1,8 @@
 /**
- * Handles values and functions of the application. These may do anything when they are inspected or called.
- * They may be proxies or thenables, have getters that throw, or be functions that reject. Their failures may
- * affect only the call to which they belong. This file is used wherever user code is called.
+ * Handles values and functions of the application. Such values may run code of the application when they are
+ * inspected or called. They may be proxies or thenables, have getters that throw, or be functions that
+ * reject. Their failures may affect only the call to which they belong. This file is used wherever user code
+ * is called.
  */
 
 import { inspect } from 'node:util';

@@ -38,7 +38,10 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Pauses between attempts to reach a registry. They are spread, because all clients lose it together. */
+/**
+ * Pauses between attempts to reach a registry. The pauses have a random part, because all clients lose the
+ * registry at the same time.
+ */
 export const registryBackoff = (): Backoff => {
   const { first, max } = limits.registryPauseMs;
   return new Backoff(first, max, Math.random, true);

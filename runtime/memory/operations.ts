@@ -117,7 +117,8 @@ export class Transfer extends Base<void> {
     try {
       if (inPlace === undefined) staged = this.#local.take();
     } catch (error) {
-      // Nobody else would handle this error, because requests are added in a microtask.
+      // This error must be handled here, because requests are added in a microtask, which has no caller that
+      // could handle it.
       this.fail(noStaging(kind, error));
       return undefined;
     }

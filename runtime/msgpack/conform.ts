@@ -109,9 +109,9 @@ function whatFits(field: Field, value: unknown, origin: Origin, path: string, de
 }
 
 /**
- * Returns the fields of `value`, without fields that have no presence and their default value. Does not
- * change `value`. Throws CodecError, with the field's full name, for a value that is missing or does not fit
- * its field. `name` is the field that contains the message.
+ * Returns the fields of `value`, but leaves out a field that does not track presence and has its default
+ * value. Does not change `value`. Throws CodecError, with the field's full name, for a value that is missing
+ * or does not fit its field. `name` is the field that contains the message.
  */
 export function conform(
   type: MessageType<object>,

@@ -10,7 +10,8 @@ export type Collector = (what: 'all' | 'young') => void;
 
 /**
  * The flag belongs to the process. Another thread that looks for its function at the same time may clear the
- * flag between the two steps of this thread. With four busy threads, 1 to 4 in 100 contexts had no function.
+ * flag between the two steps of this thread. In a test with four busy threads, 1 to 4 of 100 contexts had no
+ * function.
  */
 const ATTEMPTS = 20;
 

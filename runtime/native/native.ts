@@ -230,8 +230,8 @@ export interface NativeContext {
   refusal(): string;
   /**
    * Allocates an arena block of at least that size, with one reference. Returns 0 when the arena has no room,
-   * or when the share of this use or session is used up. Without a session the block is not counted against a
-   * session's share.
+   * or when the share of this use or session is used up. A block that is allocated without a session does not
+   * count against a session's share.
    */
   allocBlock(bytes: number, use: number, session?: number): number;
   /** Does the same as `allocBlock`, but returns the block's memory, or undefined. */

@@ -150,8 +150,8 @@ export function interceptedHandler(
   }
 
   async function single(given: unknown, context: ServerCall): Promise<unknown> {
-    // respond() is not called here. Every unary call runs this code, and one more async function costs as
-    // much as many interceptors.
+    // respond() is not called here. Every unary call runs this code, and an additional async function would
+    // cost as much as many interceptors.
     const response = checkedResponse(method, await chain(requestOf(given, context)));
     context.answerWith(response.header, response.trailer);
     const { message } = response;

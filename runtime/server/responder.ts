@@ -227,7 +227,8 @@ export class Responder {
   /** Answers a call whose response has waited too long for memory or for the registration of a buffer. */
   #giveUp(call: ServerCall): void {
     const why = this.#context.shortage.why(call.shortBytes);
-    // While a buffer is being registered, memory is not exhausted. Only the deadline was too short.
+    // While a buffer is being registered, memory is not exhausted. The only cause is a deadline that was too
+    // short.
     const isExhausted = call.shortBytes !== 0;
     const text = isExhausted
       ? `${call.method}: no memory for the response on the server: ${why}${this.#ofQuota()}`

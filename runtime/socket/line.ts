@@ -1,6 +1,6 @@
 /**
  * One end of a connection. It does for a socket of this package what the kernel does for a socket of
- * `node:net`. It stands between a stream, which carries segments, and the socket that an application uses.
+ * `node:net`. A Line connects a stream, which carries segments, with the socket that an application uses.
  * When the socket is destroyed, the Line continues until both sides have learned of the end. It runs on the
  * JS thread.
  *

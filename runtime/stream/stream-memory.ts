@@ -20,9 +20,9 @@ const spareShare = 2 / 8;
 /** Limit of kept messages. */
 const keptShare = fetchShare - spareShare;
 /**
- * Additional room for headers and gaps of messages. Without this part, a session that leaves the required
- * quarter to other sessions could lack a few KiB for the next message, if that message takes a quarter of the
- * arena.
+ * Additional room for headers and gaps of messages. This part is for a session that leaves the required
+ * quarter to other sessions. Without this part, such a session could lack a few KiB for its next message, if
+ * that message takes a quarter of the arena.
  */
 const aroundShare = 1 / 64;
 

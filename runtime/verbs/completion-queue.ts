@@ -19,8 +19,8 @@ export interface CompletionQueue extends Disposable, AsyncIterable<Completions> 
   /**
    * Waits for completions and returns them in batches, for `for await`. Each batch is the same record, filled
    * again. `batchMax` is its capacity, 64 by default. Waiting keeps the process alive. The iterator ends when
-   * the queue is closed. Only one loop may run at a time. With `solicitedOnly`, it sleeps until the peer
-   * sends with `SendFlags.solicited`, or until a request fails. See ibv_req_notify_cq(3) and
+   * the queue is closed. Only one loop may run at a time. When `solicitedOnly` is set, the loop sleeps until
+   * the peer sends with `SendFlags.solicited`, or until a request fails. See ibv_req_notify_cq(3) and
    * ibv_get_cq_event(3).
    */
   batches(batchMax?: number, solicitedOnly?: boolean): AsyncIterableIterator<Completions>;

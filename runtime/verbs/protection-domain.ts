@@ -52,8 +52,8 @@ export interface QueuePairOptions {
 export interface ProtectionDomain extends Disposable {
   readonly name: string;
   /**
-   * Allocates memory that suits the device, for `regMr`. It is filled with zeros and lies on its own pages;
-   * on shared memory it lies where access is fastest. Sends, receives and peers can use the memory once it is
+   * Allocates memory that suits the device, for `regMr`. The memory is filled with zeros and has pages of its
+   * own. On `shm` this kind of memory is the fastest. Sends, receives and peers can use the memory once it is
    * registered.
    */
   allocBuffer(byteLength: number): ArrayBuffer;

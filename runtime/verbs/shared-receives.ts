@@ -9,7 +9,7 @@ import { Resource } from './resource.ts';
 /** A shared receive queue (`struct ibv_srq`). See ibv_create_srq(3). */
 export interface SharedReceiveQueue extends Disposable {
   readonly name: string;
-  /** Posts all receives of the batch, or throws and posts none. See ibv_post_srq_recv(3). */
+  /** Posts all receives of the batch. When it throws, it has posted no receive. See ibv_post_srq_recv(3). */
   postRecv(batch: RecvBatch): void;
   /** Number of further receives that the queue has room for. */
   readonly room: number;

@@ -1,7 +1,7 @@
 /**
- * Numbers that identify the content of a batch. They lie behind the batch's records, where native code finds
- * them: it has read and checked records with the same number before, so it need not do so again. The batches
- * of this folder use them, on the thread that posts.
+ * Numbers that identify the content of a batch. The numbers lie behind the batch's records. When native code
+ * finds a number that it has seen before, it does not read and check the records again. The batches of this
+ * folder use them, on the thread that posts.
  */
 
 /** Number of words that a batch has behind its records. */

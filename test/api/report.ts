@@ -1,5 +1,5 @@
 /**
- * This is the public surface as text: the exports of each entry point of the package, as the compiled
+ * Describes the public surface as text: the exports of each entry point of the package, as the compiled
  * declarations have them, without comments. The test beside this file writes the report into public-api.txt,
  * so that each change of the public surface is a change of that file.
  */

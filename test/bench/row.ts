@@ -1,4 +1,4 @@
-/** This is a row of results with arbitrary figures. The tests of the benchmark's arithmetic use it. */
+/** Makes a row of results with arbitrary figures. The tests of the benchmark's arithmetic use it. */
 import { notAsked, type Row } from '../../bench/rows.ts';
 
 export function row(scenario: string, peer: string, figures: Partial<Row> = {}): Row {

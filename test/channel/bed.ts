@@ -1,6 +1,6 @@
 /**
- * These are servers that a test starts and stops by name, without sockets, and channels to them. The tests of
- * this folder are based on it.
+ * Provides servers that a test starts and stops by name, without sockets, and channels to these servers. The
+ * tests of this folder are based on it.
  */
 import { type Duplex, duplexPair } from 'node:stream';
 import type { ChannelOptions, Interceptor, Resolver, ServerAddress } from 'rdma-rpc';

@@ -1,5 +1,5 @@
 /**
- * This is a DNS server for tests, on loopback over UDP and TCP. A test sets and changes its answers.
+ * Runs a DNS server for tests, on loopback over UDP and TCP. A test sets and changes its answers.
  */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';

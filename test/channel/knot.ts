@@ -1,5 +1,5 @@
 /**
- * This is a real DNS server (Debian's `knot`) for one test, on a free port of loopback and with a folder of
+ * Starts a real DNS server (Debian's `knot`) for one test, on a free port of loopback and with a folder of
  * its own.
  */
 import { type ChildProcess, spawn } from 'node:child_process';

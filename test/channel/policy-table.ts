@@ -1,6 +1,5 @@
 /**
- * These are the policies and the servers that answer with each of them, for the tests of policies with
- * events.
+ * Lists the policies and the servers that answer with each of them, for the tests of policies with events.
  */
 import type { ChannelOptions, ServerAddress } from 'rdma-rpc';
 import { HashRing } from '../../runtime/client/balancing/hash-ring.ts';

@@ -1,5 +1,5 @@
 /**
- * These are simulated machines, as files and as answers of native code. The tests of `rdma-rpc doctor` and
+ * Describes simulated machines, as files and as answers of native code. The tests of `rdma-rpc doctor` and
  * `info` use them.
  */
 import type { Facts } from '../../cli/machine/facts.ts';

@@ -1,6 +1,6 @@
 /**
- * This is a ClientSession on a scripted native side, with a count of how often each call settles. The tests
- * of the client endpoint are based on it.
+ * Makes a ClientSession on a scripted native side, with a count of how often each call settles. The tests of
+ * the client endpoint are based on it.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';

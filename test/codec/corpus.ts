@@ -1,5 +1,5 @@
 /**
- * This is the test corpus: every message of test/codec/protos as our generated type and as protobufjs's
+ * Contains the test corpus: every message of test/codec/protos as our generated type and as protobufjs's
  * reflection of the same file, and the conversions between the two. The codec tests share it.
  */
 import { dirname, isAbsolute, join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * This is protobuf-es on the corpus, created from the descriptors in our generated files. The comparisons
- * with protobuf-es share it.
+ * Runs protobuf-es on the corpus, with types that are created from the descriptors in our generated files.
+ * The comparisons with protobuf-es share it.
  */
 import {
   create,

@@ -1,5 +1,5 @@
 /**
- * These are random well-known messages with valid contents, such as valid times, JSON, and an Any of a known
+ * Generates random well-known messages with valid contents, such as valid times, JSON, and an Any of a known
  * type. Random fields would not be valid. The values override those of `initOf`.
  */
 import fc from 'fast-check';

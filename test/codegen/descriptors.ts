@@ -1,6 +1,6 @@
 /**
- * These are helpers that compare descriptors: the descriptors that protoc makes of .proto files, and a form
- * in which two descriptors of the same file are equal.
+ * Contains helpers that compare descriptors: the descriptors that protoc makes of .proto files, and a form in
+ * which two descriptors of the same file are equal.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** This is a temporary directory with .proto files, for tests of the generator. */
+/** Makes a temporary directory with .proto files, for tests of the generator. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';

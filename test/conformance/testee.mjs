@@ -1,5 +1,5 @@
 /**
- * This is the program with which the conformance runner communicates. The program reads requests on standard
+ * Lists the program with which the conformance runner communicates. The program reads requests on standard
  * input and writes responses on standard output, each behind its length in four bytes. main.mjs starts the
  * runner, which starts this program. The argument is the folder with the generator's output for the suite's
  * .proto files.

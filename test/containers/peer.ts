@@ -1,6 +1,6 @@
 /**
- * This is a server or a client in a container of its own, for containers.test.ts. argv has the role, the path
- * of the socket and the fabrics. The process receives its instructions and reports the results by messages.
+ * Runs a server or a client in a container of its own, for containers.test.ts. argv has the role, the path of
+ * the socket and the fabrics. The process receives its instructions and reports the results by messages.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';

@@ -1,5 +1,5 @@
 /**
- * This is a client whose frames a test sends one by one. The tests of the server's handshake use it.
+ * Implements a client whose frames a test sends one by one. The tests of the server's handshake use it.
  */
 import { duplexPair } from 'node:stream';
 import { type Frame, magic, version } from '../../runtime/control/frames.ts';

@@ -1,6 +1,6 @@
 /**
- * This is a relay of the sideband connection to a server. The relay changes one side's frames, as if that
- * side were of another release. Connections of the tcp fabric pass through it unchanged.
+ * Relays the sideband connection to a server. The relay changes one side's frames, as if that side were of
+ * another release. Connections of the tcp fabric pass through it unchanged.
  */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';

@@ -1,5 +1,5 @@
 /**
- * These are the .proto files of the corpus: groups of files that import each other, each with its include
+ * Lists the .proto files of the corpus: groups of files that import each other, each with its include
  * directories.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** This is a channel and an echo server of this process, whose counters the tests of this folder read. */
+/** Opens a channel and an echo server of this process, whose counters the tests of this folder read. */
 import { echoHandlers } from '../runtime/echo-service.ts';
 import { EchoDefinition } from '../runtime/gen/echo.rdma.ts';
 import { openPair, type Pair, type PairWay } from '../runtime/pair.ts';

@@ -1,5 +1,5 @@
 /**
- * These are the paths of the counters pages that this process has open. The tests of this folder use it.
+ * Finds the paths of the counters pages that this process has open. The tests of this folder use it.
  */
 import { readdirSync, readlinkSync } from 'node:fs';
 

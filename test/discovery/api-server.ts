@@ -1,5 +1,5 @@
 /**
- * This is an API server of Kubernetes as its public documentation describes it ("Kubernetes API Concepts").
+ * Simulates an API server of Kubernetes as its public documentation describes it ("Kubernetes API Concepts").
  * The server has lists in pages, watches with bookmarks, and errors as Status objects. A test sets the slices
  * that exist and the faults.
  */

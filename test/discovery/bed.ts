@@ -1,6 +1,6 @@
 /**
- * These are helpers that the tests of registries share: servers, channels, and the addresses of a channel.
- * The servers and channels are closed after each test.
+ * Contains helpers that the tests of registries share: servers, channels, and the addresses of a channel. The
+ * servers and channels are closed after each test.
  */
 import {
   type Channel,

@@ -1,6 +1,6 @@
 /**
- * This is a scripted etcd. The test sets the answer to each list request, and writes to each watch, leaves
- * the watch silent, or cuts it. Clients use the scripted etcd by gRPC, like a real one.
+ * Simulates etcd with a script. The test sets the answer to each list request, and writes to each watch,
+ * leaves the watch silent, or cuts it. Clients use the scripted etcd by gRPC, like a real one.
  */
 import { Server as GrpcServer, type Metadata, ServerCredentials, status } from '@grpc/grpc-js';
 import { KVDefinition, WatchDefinition } from '../../runtime/discovery/etcd/gen/rpc.rdma.ts';

@@ -1,6 +1,6 @@
 /**
- * This is a real etcd of this machine (Debian's `etcd-server`) for one test. The etcd is started on free
- * ports of loopback with its own folder, and is stopped and started again with its data or empty.
+ * Starts a real etcd of this machine (Debian's `etcd-server`) for one test. The etcd is started on free ports
+ * of loopback with its own folder, and is stopped and started again with its data or empty.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

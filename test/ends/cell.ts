@@ -1,7 +1,7 @@
 /**
- * This is one cell of the table of ends: a process that opens one thing and then ends in one way. The process
- * or a worker of it ends. This program is run as `node cell.js THING END PORT PATH`. The main thread prints
- * how a worker ended, as JSON. ends.test.ts and test/runtimes start it, from dist.
+ * Runs one cell of the table of ends: a process that opens one thing and then ends in one way. The process or
+ * a worker of it ends. This program is run as `node cell.js THING END PORT PATH`. The main thread prints how
+ * a worker ended, as JSON. ends.test.ts and test/runtimes start it, from dist.
  */
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { things } from './things.ts';

@@ -1,4 +1,4 @@
-/** This is the worker of the group that things.ts opens. */
+/** Runs the worker of the group that things.ts opens. */
 import { createServer } from 'rdma-rpc';
 import { listenInWorker } from 'rdma-rpc/workers';
 import { echoHandlers } from '../runtime/echo-service.ts';

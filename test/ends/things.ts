@@ -1,8 +1,8 @@
 /**
- * These are the things that a process or a worker of the table of ends has open when it ends, by name. Each
- * entry opens its thing and returns a function that ends whatever keeps a process alive by design (a
- * listening server, calls in flight). After that call, the process ends by itself although nothing has been
- * closed. cell.ts uses the entries, in separate processes.
+ * Opens the things that a process or a worker of the table of ends has open when it ends, by name. Each entry
+ * opens its thing and returns a function that ends whatever keeps a process alive by design (a listening
+ * server, calls in flight). After that call, the process ends by itself although nothing has been closed.
+ * cell.ts uses the entries, in separate processes.
  */
 import { once } from 'node:events';
 import {

@@ -1,5 +1,5 @@
 /**
- * These are situations of a fleet as samples of Prometheus, one a minute, and the alerts that they raise.
+ * Lists situations of a fleet as samples of Prometheus, one a minute, and the alerts that they raise.
  * `0+60x40` is a counter that grows by 60 a minute for 40 minutes, and `3x40` is a gauge that stays at 3.
  */
 export interface Case {

@@ -1,5 +1,5 @@
 /**
- * These are the metrics of an application that exports everything: a server and a client with the package's
+ * Collects the metrics of an application that exports everything: a server and a client with the package's
  * metrics and those of examples/dashboard/fleet.ts. The tests compare the metrics that dashboards, alerts and
  * manifests name with these.
  */

@@ -1,5 +1,5 @@
 /**
- * These are the allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test
+ * Lists the allowed dependencies of each layer: the arrows of docs/ARCHITECTURE.md, as rules that a test
  * applies to imports and includes.
  */
 
@@ -132,7 +132,7 @@ export const nativeLayers: readonly LayerRule[] = [
  * one sorted list. To avoid a new circle, the code that both sides need can be moved into a file below them.
  */
 export const circles: readonly (readonly string[])[] = [
-  // In the parser, a group is a field that has a message, whose fields may be groups.
+  // In the parser, a field may be a group, a group contains a message, and its fields may again be groups.
   ['codegen/source/parse-field.ts', 'codegen/source/parse-message.ts'],
   // In JSON, a message inside of an Any, of a well-known type or of an extension is read and written like
   // other messages.

@@ -1,6 +1,6 @@
 /**
- * These are the project's own files, as the house tests see them: the files that git tracks or would track.
- * This file also works without git.
+ * Lists the project's own files, as the house tests see them: the files that git tracks or would track. This
+ * file also works without git.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';

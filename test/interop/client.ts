@@ -1,5 +1,5 @@
 /**
- * This is a client process of the tests of endings. The process opens streams of every kind to the server at
+ * Lists a client process of the tests of endings. The process opens streams of every kind to the server at
  * argv[2] over argv[4], reports that, and leaves them open.
  */
 import { createChannel, createClient, type Fabric } from 'rdma-rpc';

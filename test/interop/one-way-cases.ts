@@ -1,6 +1,6 @@
 /**
- * These are interoperability cases of one-way calls. gRPC has no such cases, so these are our own cases, with
- * the sizes of the other cases.
+ * Lists interoperability cases of one-way calls. gRPC has no such cases, so these are our own cases, with the
+ * sizes of the other cases.
  */
 import { RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * These are the two ends of the interoperability cases: a server, in a separate process or in this one, and
+ * Opens the two ends of the interoperability cases: a server, in a separate process or in this one, and
  * clients here.
  */
 import { type ChildProcess, fork } from 'node:child_process';

@@ -1,5 +1,5 @@
 /**
- * This is the server of the interoperability cases, written only against the public API.
+ * Lists the server of the interoperability cases, written only against the public API.
  */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type {

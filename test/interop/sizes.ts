@@ -1,5 +1,5 @@
 /**
- * These are sizes of messages just below and above every limit at which a message takes another path.
+ * Lists sizes of messages just below and above every limit at which a message takes another path.
  */
 import type { MessageType } from 'rdma-rpc/codec';
 

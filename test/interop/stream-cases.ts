@@ -1,6 +1,6 @@
 /**
- * These are gRPC's interoperability cases with streams, and a few cases that gRPC does not need.
- * unary-cases.ts lists the cases that are left out.
+ * Lists gRPC's interoperability cases with streams, and a few cases that gRPC does not need. unary-cases.ts
+ * lists the cases that are left out.
  */
 import { leaseOf, type RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';

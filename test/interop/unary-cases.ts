@@ -1,7 +1,7 @@
 /**
- * These are gRPC's interoperability cases with one request and one answer. Each case takes two connected
- * ends, and throws when they behave differently. The cases of HTTP (compression per message, cacheable
- * requests), of credentials and of load reports are left out.
+ * Lists gRPC's interoperability cases with one request and one answer. Each case takes two connected ends,
+ * and throws when they behave differently. The cases of HTTP (compression per message, cacheable requests),
+ * of credentials and of load reports are left out.
  */
 import { createClient, leaseOf, Metadata, type MetadataInit, RpcError, Status } from 'rdma-rpc';
 import { expect } from 'vitest';

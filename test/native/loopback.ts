@@ -1,5 +1,5 @@
 /**
- * This is one native context whose client session talks to its own server session. This is the smallest setup
+ * Opens one native context whose client session talks to its own server session. This is the smallest setup
  * that carries calls through the addon, and it is used as runtime/native/native.ts describes. The tests of
  * this folder use it, and so do the processes and threads that they start.
  */

@@ -1,5 +1,5 @@
 /**
- * This is a separate process for moved-memory.test.ts, `node moved-memory.js END`: a worker leases blocks,
+ * Runs as a separate process for moved-memory.test.ts, `node moved-memory.js END`: a worker leases blocks,
  * moves their memory to the main thread and ends. This program reads dist, so setup must have run.
  */
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
 /**
- * This is code that the tests of this folder and of test/runtimes run outside of vitest, in processes (`node
+ * Contains code that the tests of this folder and of test/runtimes run outside of vitest, in processes (`node
  * programs.js NAME`) and in worker threads (a Worker with `workerData: NAME`). This file reads dist, so setup
  * must have run.
  */

@@ -1,5 +1,5 @@
 /**
- * These are frames of the queue pair, read and written in TypeScript. This file mirrors native/session/wire.h
+ * Reads and writes the frames of the queue pair in TypeScript. This file mirrors native/session/wire.h
  * (docs/wire/frames.md is normative). The runtime itself never sees a frame, because native code reads and
  * writes all of them. This file is for tests and tools that communicate with a session by hand.
  * test/golden/frames.txt keeps it equal to the native form.

@@ -1,5 +1,5 @@
 /**
- * This is the service that runs both over a channel of ours and over grpc-js (fallback.test.ts), and the
+ * Implements the service that runs both over a channel of ours and over grpc-js (fallback.test.ts), and the
  * requests that its handlers have seen.
  */
 import { type Handlers, RpcError, Status } from 'rdma-rpc';

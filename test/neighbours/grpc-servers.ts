@@ -1,6 +1,6 @@
 /**
- * This is one service, with handlers written for this package, on servers of real gRPC. The tests beside it
- * use it.
+ * Runs one service, with handlers written for this package, on servers of real gRPC. The tests beside it use
+ * it.
  */
 import { Server as GrpcJsServer, ServerCredentials } from '@grpc/grpc-js';
 import { createServer as createNiceGrpcServer } from 'nice-grpc';

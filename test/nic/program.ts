@@ -1,5 +1,5 @@
 /**
- * This is a process with a server and a client on two simulated NICs, which the library in LD_PRELOAD adds
+ * Runs as a process with a server and a client on two simulated NICs, which the library in LD_PRELOAD adds
  * (native/test/nic/preload). `runOnNics` (nics.ts) starts it as a process, because a process has these NICs
  * from its beginning or not at all. The argument is the name of a scenario. The program prints the result as
  * JSON.

@@ -1,5 +1,5 @@
 /**
- * This is the package as npm packs it here, and empty folders in which to install it. The tests of this
+ * Provides the package as npm packs it here, and empty folders in which to install it. The tests of this
  * folder use it.
  */
 import { execFileSync } from 'node:child_process';

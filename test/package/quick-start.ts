@@ -1,5 +1,5 @@
 /**
- * These are the files and commands that docs/start/quick-start.md has for a newcomer, so that tests use only
+ * Reads the files and commands that docs/start/quick-start.md has for a newcomer, so that tests use only
  * these.
  */
 

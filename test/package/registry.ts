@@ -1,6 +1,6 @@
 /**
- * This is a registry on this machine that serves the packages of some folders, so that package managers
- * install a release as they would after its publication. The registry serves only these packages.
+ * Runs a registry on this machine that serves the packages of some folders, so that package managers install
+ * a release as they would after its publication. The registry serves only these packages.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

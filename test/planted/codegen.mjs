@@ -1,5 +1,5 @@
 /**
- * These are bugs of codegen/ for main.mjs, in the form of runtime.mjs. The tests that find these bugs must
+ * Lists bugs of codegen/ for main.mjs, in the form of runtime.mjs. The tests that find these bugs must
  * generate the code that they check, because the project's generated code comes from the unchanged sources.
  */
 export const codegenBugs = [

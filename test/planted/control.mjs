@@ -1,4 +1,4 @@
-/** These are bugs of runtime/control for main.mjs, in the form of runtime.mjs. */
+/** Lists bugs of runtime/control for main.mjs, in the form of runtime.mjs. */
 export const controlBugs = [
   {
     name: 'a fabric is offered even if the client has another version of it',

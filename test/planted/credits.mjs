@@ -1,6 +1,6 @@
 /**
- * These are bugs of native/session that let frames use credits that are reserved for other frames. main.mjs
- * uses this table.
+ * Lists bugs of native/session that let frames use credits that are reserved for other frames. main.mjs uses
+ * this table.
  */
 const program = 'session_test';
 

@@ -1,6 +1,6 @@
 /**
- * These are bugs of UC, UD, multicast and single steps, for main.mjs. The tests that find them use simulated
- * NICs and the simulated fabric.
+ * Lists bugs of UC, UD, multicast and single steps, for main.mjs. The tests that find them use simulated NICs
+ * and the simulated fabric.
  */
 const onNic = { program: 'nic_test', library: 'rdma_rpc_verbs' };
 const onSim = { program: 'fabric_test' };

@@ -1,6 +1,6 @@
 /**
- * These are bugs of native/fabric that the tests of the fabrics find without the model of shm.mjs. main.mjs
- * uses this table.
+ * Lists bugs of native/fabric that the tests of the fabrics find without the model of shm.mjs. main.mjs uses
+ * this table.
  */
 const program = 'fabric_test';
 

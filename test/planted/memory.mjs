@@ -1,4 +1,4 @@
-/** These are bugs of native/memory, and of calls in native/session that wait for memory; for main.mjs. */
+/** Lists bugs of native/memory, and of calls in native/session that wait for memory; for main.mjs. */
 const program = 'memory_test';
 const waiting = 'session_test';
 

@@ -1,7 +1,7 @@
 /**
- * These are bugs of runtime/client, boundary, stream and codec, for main.mjs. `file` is a file name without
- * its folder. The name stands for the one file of this name that contains the text. `caughtBy` names a test
- * file and the title of the test.
+ * Lists bugs of runtime/client, boundary, stream and codec, for main.mjs. `file` is a file name without its
+ * folder. The name stands for the one file of this name that contains the text. `caughtBy` names a test file
+ * and the title of the test.
  */
 export const runtimeBugs = [
   {

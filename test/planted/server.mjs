@@ -1,5 +1,5 @@
 /**
- * These are bugs of runtime/server, reverse, services, telemetry and workers for main.mjs, in the form of
+ * Lists bugs of runtime/server, reverse, services, telemetry and workers for main.mjs, in the form of
  * runtime.mjs.
  */
 export const serverBugs = [

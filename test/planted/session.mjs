@@ -1,4 +1,4 @@
-/** These are bugs of native/session, for main.mjs. */
+/** Lists bugs of native/session, for main.mjs. */
 const program = 'session_test';
 
 export const sessionBugs = [

@@ -1,6 +1,6 @@
 /**
- * These are bugs of native/fabric/shm, for main.mjs. Most of them only show in a certain order of single
- * loads and stores, so the model must find them.
+ * Lists bugs of native/fabric/shm, for main.mjs. Most of them only show in a certain order of single loads
+ * and stores, so the model must find them.
  */
 const program = 'shm_model_test';
 

@@ -1,6 +1,6 @@
 /**
- * These are bugs of native/fabric/verbs, for main.mjs. Each bug removes the handling of one kind of behaviour
- * of a NIC, and a test on a simulated NIC must find that. The bugs are in the plug-in, which nic_test loads.
+ * Lists bugs of native/fabric/verbs, for main.mjs. Each bug removes the handling of one kind of behaviour of
+ * a NIC, and a test on a simulated NIC must find that. The bugs are in the plug-in, which nic_test loads.
  */
 const program = 'nic_test';
 const library = 'rdma_rpc_verbs';

@@ -1,5 +1,5 @@
 /**
- * This is the project's configuration with one bug planted in the sources that a test loads. typescript.mjs
+ * Lists the project's configuration with one bug planted in the sources that a test loads. typescript.mjs
  * passes the file and the text to replace in RDMA_RPC_PLANTED.
  */
 import { readFileSync } from 'node:fs';

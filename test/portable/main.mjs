@@ -47,8 +47,9 @@ const LIMIT_MS = 300_000;
 const SUITE_LIMIT_MS = 900_000;
 /**
  * The native suites that need no device. session_canary_test is left out because it tests the tests
- * themselves, and shm_model_test because its processor is C++'s own model of memory. The random lives of
- * sessions are the same on every processor, and they are slow here.
+ * themselves. shm_model_test is left out because it runs on a model of C++'s memory, not on the memory of the
+ * processor. Fewer random sequences of session events are tested, because they are the same on every
+ * processor and slow in an emulator.
  */
 const NATIVE_SUITES = ['memory_test', 'fabric_test', 'session_test'];
 const NATIVE_ENV = { RDMA_RPC_SEEDS: '200', RDMA_RPC_EMULATED: '1' };

@@ -1,5 +1,5 @@
 /**
- * This is a newcomer's folder, programs and terminals, for the tests of this folder. A shell runs all
+ * Provides a newcomer's folder, programs and terminals, for the tests of this folder. A shell runs all
  * commands, as on the page.
  */
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * This is a server in a network namespace of its own, and a cable (a veth pair) between it and this process.
- * Tests of bad networks change the cable, or the packets on it. This needs root, but no RDMA device.
+ * Starts a server in a network namespace of its own, and makes a cable (a veth pair) between it and this
+ * process. Tests of bad networks change the cable, or the packets on it. This needs root, but no RDMA device.
  */
 import { spawnSync } from 'node:child_process';
 import { ServerProcess } from '../runtime/process/processes.ts';

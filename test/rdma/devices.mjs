@@ -1,6 +1,6 @@
 /**
- * These are the RDMA devices of this machine, as the kernel lists them. test/rdma/main.mjs asks for them
- * before it builds anything.
+ * Lists the RDMA devices of this machine, as the kernel lists them. test/rdma/main.mjs asks for them before
+ * it builds anything.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

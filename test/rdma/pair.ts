@@ -1,5 +1,5 @@
 /**
- * This is a server process on one RDMA device, and a channel of this process on another device. Most tests of
+ * Starts a server process on one RDMA device, and a channel of this process on another device. Most tests of
  * this folder begin with this pair. RDMA_RPC_TEST_DEVICES has the devices' names (`rxe0,rxe1`; with a single
  * name both ends use that device).
  */

@@ -1,5 +1,5 @@
 /**
- * This is a server of this process with TLS on one device, and channels on the other device that require a
+ * Opens a server of this process with TLS on one device, and channels on the other device that require a
  * security level. This file is for tests of attacks on a wire that others can read and write.
  */
 import { createServer, type Handlers, type SecurityLevel, type Server } from 'rdma-rpc';

@@ -1,8 +1,8 @@
 /**
- * These are the suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite. `command`
- * gets the file for its report, and the tests to run unless all are run. `read` returns the result of a suite
- * from that file, its output and its exit. `code` is a number or the name of a signal, and `error` is the
- * same in words. `shown` is the part of the output that explains the failures.
+ * Lists the suites that need RDMA devices, for test/rdma/main.mjs. `command` starts a suite. `command` gets
+ * the file for its report, and the tests to run unless all are run. `read` returns the result of a suite from
+ * that file, its output and its exit. `code` is a number or the name of a signal, and `error` is the same in
+ * words. `shown` is the part of the output that explains the failures.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';

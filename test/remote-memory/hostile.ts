@@ -1,5 +1,5 @@
 /**
- * This is a client that violates the rules of remote memory. The client does not answer messages, and it
+ * Implements a client that violates the rules of remote memory. The client does not answer messages, and it
  * posts any request with keys that it has learned, without any check on its own side.
  */
 import type { Channel } from 'rdma-rpc';

@@ -1,5 +1,5 @@
 /**
- * This is a server and a client with remote memory between them. The tests use it over each fabric that works
+ * Opens a server and a client with remote memory between them. The tests use it over each fabric that works
  * within one process.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * This is the other end of calls from a server to its client, as a separate process for processes.test.ts.
+ * Runs the other end of calls from a server to its client, as a separate process for processes.test.ts.
  * `server ADDRESS` calls the first client that serves, and prints the result. `client ADDRESS` serves. The
  * process runs until it is killed.
  */

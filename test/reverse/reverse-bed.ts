@@ -1,6 +1,6 @@
 /**
- * This is a server that calls its client, over each fabric that works in one process, for the tests of
- * reverse calls.
+ * Opens a server that calls its client, over each fabric that works in one process, for the tests of reverse
+ * calls.
  */
 import type { Channel, ChannelOptions, Client, Server, ServerOptions } from 'rdma-rpc';
 import { type Peer, type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';

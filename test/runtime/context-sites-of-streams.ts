@@ -1,5 +1,5 @@
 /**
- * These are more sites for test/runtime/async-context.test.ts: functions that run for streams, after
+ * Lists more sites for test/runtime/async-context.test.ts: functions that run for streams, after
  * interceptors, for telemetry, and when a call fails, is repeated or is cancelled.
  */
 import { type Interceptor, RpcError, type RpcRequest, Status } from 'rdma-rpc';

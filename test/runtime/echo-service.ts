@@ -1,6 +1,6 @@
 /**
- * This is the service that the runtime's tests call. `behave` acts as its text says, and records its requests
- * for the test.
+ * Implements the service that the runtime's tests call. `behave` acts as its text says, and records its
+ * requests for the test.
  */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type { EchoDefinition, EchoMessage, EchoMessageInit } from './gen/echo.rdma.ts';

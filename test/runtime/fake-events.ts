@@ -1,5 +1,5 @@
 /**
- * These are the submissions and events that tests exchange with a scripted native side (fake-native.ts).
+ * Builds the submissions and events that tests exchange with a scripted native side (fake-native.ts).
  */
 
 export interface Submitted {

@@ -1,7 +1,7 @@
 /**
- * This is a NativeContext made of arrays. It keeps the contract of runtime/native/native.ts, but transfers
- * nothing. Tests inspect the submissions and choose the events, in any order; `deliver` enters the runtime as
- * native code does.
+ * Implements a NativeContext that consists of arrays. This context keeps the contract of
+ * runtime/native/native.ts, but transfers nothing. Tests inspect the submissions and choose the events, in
+ * any order; `deliver` enters the runtime as native code does.
  */
 import { clockMs } from '../../runtime/clock.ts';
 import { gatherEntriesMax, sessionIndexMask } from '../../runtime/limits.ts';

@@ -1,5 +1,5 @@
 /**
- * This is a server with the handlers and interceptors of a test, and a channel to it, over each fabric that
+ * Opens a server with the handlers and interceptors of a test, and a channel to it, over each fabric that
  * works within one process. This file is for tests of features above the session.
  */
 import {

@@ -1,6 +1,6 @@
 /**
- * These are the fabrics over which a client reaches a server in one process. Each test of calls runs over all
- * of them.
+ * Lists the fabrics over which a client reaches a server in one process. Each test of calls runs over all of
+ * them.
  */
 import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

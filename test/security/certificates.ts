@@ -1,7 +1,7 @@
 /**
- * These are certificates for tests. The certificates are made during the test run, because Node can read
- * X.509 certificates but cannot write them. This file implements only the part of DER that the certificates
- * need. It always uses P-256 and SHA-256.
+ * Makes certificates for tests. The certificates are made during the test run, because Node can read X.509
+ * certificates but cannot write them. This file implements only the part of DER that the certificates need.
+ * It always uses P-256 and SHA-256.
  */
 import {
   createPublicKey,

@@ -1,6 +1,6 @@
 /**
- * These are servers and channels of one test, which end after it, and a folder for its sockets. The tests of
- * this folder use it.
+ * Opens servers and channels of one test, which end after it, and a folder for its sockets. The tests of this
+ * folder use it.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * This is an agent of SPIFFE whose answers a test sets, and workloads that query it by gRPC over a unix
+ * Simulates an agent of SPIFFE whose answers a test sets, and workloads that query it by gRPC over a unix
  * socket, like a real agent. All of them end after each test.
  */
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * This is an authority, certificates that it has signed, and a server at a port, for the tests of TLS in this
+ * Makes an authority, certificates that it has signed, and a server at a port, for the tests of TLS in this
  * folder.
  */
 import type { ServerOptions, ServerTls } from 'rdma-rpc';

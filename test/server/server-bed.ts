@@ -1,5 +1,5 @@
 /**
- * This is a server session on a scripted native side, for the tests of how it handles requests.
+ * Makes a server session on a scripted native side, for the tests of how it handles requests.
  */
 
 import { FabricContext } from '../../runtime/boundary/fabric-context.ts';

@@ -1,5 +1,5 @@
 /**
- * This is a client process with mixed traffic. Half of the calls are patient: they have no deadline and must
+ * Runs as a client process with mixed traffic. Half of the calls are patient: they have no deadline and must
  * get the right answer. The other half are hasty: they have deadlines, cancellations, large messages both
  * ways, reply buffers and streams. slow-moments.ts starts it with options as JSON in argv[2]; it sends
  * 'going', and at the end its report.

@@ -143,7 +143,7 @@ describe('ssh', () => {
     await Promise.all(['host', 'user'].map(key));
     writeFileSync(join(place, 'authorized'), readFileSync(join(place, 'user.pub')));
     const { username } = userInfo();
-    // The folder of sshd's unprivileged process, which Debian's service makes.
+    // The unprivileged process of sshd needs this folder. Debian's service for sshd would make it.
     if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true });
     writeFileSync(
       join(place, 'sshd_config'),

@@ -1,4 +1,4 @@
-/** These are programs of Debian and a tunnel in front of their servers, for programs.slow.ts. */
+/** Starts programs of Debian and a tunnel in front of their servers, for programs.slow.ts. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

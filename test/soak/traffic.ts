@@ -1,5 +1,5 @@
 /**
- * These are the client processes of the soak. `node traffic.js ADDRESS OPTIONS last` makes calls of every
+ * Implements the client processes of the soak. `node traffic.js ADDRESS OPTIONS last` makes calls of every
  * kind, which end in every way, for the time that an order gives. Then it reports the resources that it still
  * holds, and waits for the next order. With `close`, `exit` or `killed` instead of `last` it makes some calls
  * and ends in that way.

@@ -1,5 +1,5 @@
 /**
- * This is a process that kills.ts starts and kills. With the arguments `client LIBRARY COUNT ADDRESS` it
+ * Runs as a process that kills.ts starts and kills. With the arguments `client LIBRARY COUNT ADDRESS` it
  * opens COUNT connections; with `server LIBRARY` it accepts connections and sends its address to the parent.
  * The process sends and receives on all connections until it is killed.
  */

@@ -1,4 +1,4 @@
-/** This is a pair of connected sockets of rdma-rpc/socket, for tests. */
+/** Opens a pair of connected sockets of rdma-rpc/socket, for tests. */
 import { once } from 'node:events';
 import {
   type ConnectOptions,

@@ -1,6 +1,6 @@
 /**
- * This is the client of the tests of states. The client makes calls of every kind, with random messages, at a
- * random pace, and checks the answers.
+ * Implements the client of the tests of states. The client makes calls of every kind, with random messages,
+ * at a random pace, and checks the answers.
  */
 import { type CallOptions, type Client, leaseOf, RpcError, Status, type StreamOptions } from 'rdma-rpc';
 import type { Peers } from 'rdma-rpc/reverse';

@@ -1,5 +1,5 @@
 /**
- * This is a clock that a test of this folder can advance at once by a call's time limit. A deadline then
+ * Provides a clock that a test of this folder can advance at once by a call's time limit. A deadline then
  * passes exactly at the step where the test wants it, even on a slow machine. Every part of the runtime sees
  * this time: JS code, and native code in the times that it passes to JS.
  */

@@ -1,6 +1,6 @@
 /**
- * This is the server of the tests of states. The server's handlers of every kind of call wait now and then,
- * and report to the ledger what they saw.
+ * Implements the server of the tests of states. The server's handlers of every kind of call wait now and
+ * then, and report to the ledger what they saw.
  */
 import { type Handlers, leaseOf } from 'rdma-rpc';
 import type { InteropDefinition, OutputRequest } from '../interop/gen/interop.rdma.ts';

@@ -1,5 +1,5 @@
 /**
- * This is the oracle. The oracle records the history of every call, on both sides, and the rules that must
+ * Implements the oracle. The oracle records the history of every call, on both sides, and the rules that must
  * hold after everything that may be done to the call.
  */
 import { RpcError, Status } from 'rdma-rpc';

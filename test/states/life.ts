@@ -1,6 +1,6 @@
 /**
- * This is a world with a client and a server and with calls in progress, and a list of actions with the steps
- * at which they are carried out. The tests of this folder use it.
+ * Runs a world with a client and a server and with calls in progress, and a list of actions with the steps at
+ * which they are carried out. The tests of this folder use it.
  */
 import { createClient } from 'rdma-rpc';
 import { type Peers, peersOf, type ReverseServer, serveReverse } from 'rdma-rpc/reverse';

@@ -1,6 +1,6 @@
 /**
- * These are the messages of the tests of states. Each has its call and its index, and a body that shows when
- * it was changed on its way.
+ * Defines the messages of the tests of states. Each has its call and its index, and a body that shows when it
+ * was changed on its way.
  */
 import type { Payload, PayloadInit } from '../interop/gen/interop.rdma.ts';
 import { isPattern, pattern } from '../interop/sizes.ts';

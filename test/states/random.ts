@@ -1,5 +1,5 @@
 /**
- * These are random numbers from a seed (mulberry32). The same seed gives the same run.
+ * Generates random numbers from a seed (mulberry32). The same seed gives the same run.
  */
 export class Random {
   #state = 0;

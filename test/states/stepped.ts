@@ -1,7 +1,7 @@
 /**
- * This is a server and a client in this process, on a simulated fabric that does nothing by itself. Each of
- * its events (a message that arrives, a READ, a completion) is executed when the test says so, in an order
- * that follows from a seed. Only one such pair can exist at a time. The pair can also run over TCP, where an
+ * Opens a server and a client in this process, on a simulated fabric that does nothing by itself. Each of its
+ * events (a message that arrives, a READ, a completion) is executed when the test says so, in an order that
+ * follows from a seed. Only one such pair can exist at a time. The pair can also run over TCP, where an
  * event-loop iteration is a step, and the kernel decides what happens in it.
  */
 import { once } from 'node:events';

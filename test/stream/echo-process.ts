@@ -1,5 +1,5 @@
 /**
- * This is a server in a separate process for held.test.ts, with an arena of the size in its argument. The
+ * Runs a server in a separate process for held.test.ts, with an arena of the size in its argument. The
  * server's echo is written in the most natural way. The server prints its address, then runs until it is
  * killed.
  */

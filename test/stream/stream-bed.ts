@@ -1,5 +1,5 @@
 /**
- * This is a server session with streams on a scripted native side. Tests send parts to it, correct ones and
+ * Makes a server session with streams on a scripted native side. Tests send parts to it, correct ones and
  * wrong ones, and read its answers.
  */
 

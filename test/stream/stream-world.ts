@@ -1,5 +1,5 @@
 /**
- * This is a channel to the service of streams, by any way that works within one process, and the common parts
+ * Opens a channel to the service of streams, by any way that works within one process, and the common parts
  * of its tests.
  */
 import { rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * This is the service that the tests of streams call, and the requests that its handlers have seen.
+ * Implements the service that the tests of streams call, and the requests that its handlers have seen.
  */
 import { type HandlerContext, type Handlers, RpcError, Status } from 'rdma-rpc';
 import type { ItemInit, Order, StreamsDefinition } from './gen/stream.rdma.ts';

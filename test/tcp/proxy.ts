@@ -1,5 +1,5 @@
 /**
- * This is a relay between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer
+ * Runs a relay between a client and its servers that passes bytes on, as a proxy, a tunnel or a balancer
  * does. The tests of this folder use it.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net';

@@ -1,5 +1,5 @@
 /**
- * This is a client process that stops in the middle of its calls, as if a debugger or a suspended machine
+ * Runs as a client process that stops in the middle of its calls, as if a debugger or a suspended machine
  * stopped it. argv has the address, the kind and number of calls, their bytes and their time limit in ms (0
  * for none). While it sends large requests, the process stops itself. While it receives large responses, its
  * parent stops it.

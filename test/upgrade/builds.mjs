@@ -1,7 +1,7 @@
 /**
- * These are the two builds that the tests of upgrades run against each other: today's build, and the
- * baseline. The baseline is the newest release (the last tag `v…` before this commit). Before the first
- * release, it is the commit in baseline.json.
+ * Makes the two builds that the tests of upgrades run against each other: today's build, and the baseline.
+ * The baseline is the newest release (the last tag `v…` before this commit). Before the first release, it is
+ * the commit in baseline.json.
  *
  * To move the baseline, the hash of a newer commit of main is written into baseline.json. This is done when
  * the suite should cover later features of main (a feature bit, a new layout version). A release needs no

@@ -1,8 +1,8 @@
 /**
- * This is a client of one build, as a process: `client.mjs ADDRESS OPTIONS`, with the options of
- * createChannel as JSON. The client makes every kind of call with messages of all sizes and compares every
- * byte. builds.mjs copies it into each build. The client prints as JSON which fabric it has used, the
- * security of the session, and null or the error for each check.
+ * Runs a client of one build, as a process: `client.mjs ADDRESS OPTIONS`, with the options of createChannel
+ * as JSON. The client makes every kind of call with messages of all sizes and compares every byte. builds.mjs
+ * copies it into each build. The client prints as JSON which fabric it has used, the security of the session,
+ * and null or the error for each check.
  */
 import { createChannel, createClient, Status } from 'rdma-rpc';
 import { serveReverse } from 'rdma-rpc/reverse';

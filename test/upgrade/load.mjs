@@ -1,5 +1,5 @@
 /**
- * This is a client of one build that calls without pause, as a process: `load.mjs ADDRESS,ADDRESS… OPTIONS`.
+ * Runs a client of one build that calls without pause, as a process: `load.mjs ADDRESS,ADDRESS… OPTIONS`.
  * builds.mjs copies it into each build. The client prints a line with the number of its calls a few times a
  * second. After SIGTERM it finishes the calls in progress, and prints as JSON how many calls it made and
  * which have failed.

@@ -1,5 +1,5 @@
 /**
- * These are processes of the tests of upgrades: servers, clients that check, and clients that call without
+ * Starts the processes of the tests of upgrades: servers, clients that check, and clients that call without
  * pause.
  */
 import { spawn } from 'node:child_process';

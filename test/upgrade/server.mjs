@@ -1,6 +1,6 @@
 /**
- * This is a server of one build, as a process: `server.mjs ADDRESS OPTIONS`, with the options of createServer
- * as JSON. builds.mjs copies it into each build, so that it imports that build. The server prints its address
+ * Runs a server of one build, as a process: `server.mjs ADDRESS OPTIONS`, with the options of createServer as
+ * JSON. builds.mjs copies it into each build, so that it imports that build. The server prints its address
  * once it listens. After SIGTERM, when all its calls have ended, it prints their number.
  */
 import { createServer, RpcError, Status } from 'rdma-rpc';

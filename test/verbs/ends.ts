@@ -1,5 +1,5 @@
 /**
- * These are two connected ends of `rdma-rpc/verbs` in this thread, for tests.
+ * Connects two ends of `rdma-rpc/verbs` in this thread, for tests.
  */
 import {
   Access,

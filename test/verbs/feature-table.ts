@@ -1,5 +1,5 @@
 /**
- * This is the table of features in docs/reference/verbs-features.md, for the tests that compare it with the
+ * Reads the table of features in docs/reference/verbs-features.md, for the tests that compare it with the
  * sources and with devices.
  */
 import { readFileSync } from 'node:fs';

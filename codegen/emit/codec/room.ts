@@ -1,8 +1,8 @@
 /**
  * Computes the room for the parts of a message's encoding that do not depend on its values: tags, and numbers
  * at their maximum length. `encodeTo` checks once whether all these parts fit. Each value of varying length
- * then has to leave room for the parts that follow it. `bound` counts in the same way, so its result
- * suffices.
+ * then has to leave room for the parts that follow it. `bound` uses the same counting rules, so the room that
+ * it returns is sufficient.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, packedPrimitive, scalarForm, tagBytes, wireTypeOf } from '../scalar.ts';

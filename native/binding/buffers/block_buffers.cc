@@ -32,7 +32,7 @@ Napi::Value BlockBuffers::buffer(memory::BlockId block) {
   if (entry.buffer == nullptr) return make(block, entry);
   napi_value value = value_of(entry);
   if (is_transferred(value)) {
-    // The block gets one more reference, which is released when the transferred memory is free.
+    // The block gets an additional reference, which is released when the transferred memory is freed.
     arena_.retain(block);
     make_stray(entry)->references = 1;
     return make(block, entry);

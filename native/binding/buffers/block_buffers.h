@@ -60,8 +60,8 @@ class BlockBuffers {
   Napi::Value buffer(memory::BlockId block);
   /// Detaches the buffer of a block whose memory is returned to the system.
   void retire(memory::BlockId block);
-  /// Detaches all buffers when the context closes. With `thread_ends`, strays may still be in use by another
-  /// thread.
+  /// Detaches all buffers when the context closes. When `thread_ends` is true, another thread may still use
+  /// strays.
   void close(bool thread_ends = false);
   /// Releases all buffers without detaching them. Allowed at the end of the thread, when no JS code can read
   /// them.

@@ -10,7 +10,7 @@ namespace rdma_rpc::binding {
 inline constexpr std::uint64_t kTurnMinNs = 100'000;
 /// Longest limit of a turn, even if the loop was busy elsewhere for longer, because timers become due.
 inline constexpr std::uint64_t kTurnMaxNs = 10'000'000;
-/// Other work of the thread gets this multiple of the length of a turn.
+/// After a turn, other work of the thread may take as long as this number of turns.
 inline constexpr std::uint64_t kOthersShare = 4;
 
 /// Returns how long a turn may last when the last one ended `away_ns` ago. If other work takes 20 ms of each

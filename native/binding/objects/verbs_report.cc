@@ -41,7 +41,7 @@ Napi::Object device(Napi::Env env, const fabric::VerbsDevice& given) {
   auto result = Napi::Object::New(env);
   result.Set("name", given.name);
   result.Set("transport", given.transport);
-  // Nothing is known about a device that was not tried.
+  // A device that was not tried has no capabilities, so its report cannot say why it is unfit.
   const bool tried = !given.capabilities.name.empty();
   const std::string unfit =
       given.why_not.empty() && tried ? session::Session::why_unfit(given.capabilities) : std::string();

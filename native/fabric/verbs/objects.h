@@ -1,7 +1,7 @@
 // Each type in this file owns one kind of object of libibverbs. This file is used by all files of this
 // folder, on the device's thread. The objects of a queue pair are an exception when its connection is
-// abandoned before the kernel releases it (connect_thread.h). These objects share the ownership of what they
-// need.
+// abandoned before the kernel releases it (connect_thread.h). Each of these objects shares the ownership of
+// the objects that it needs.
 #pragma once
 
 #include <infiniband/verbs.h>

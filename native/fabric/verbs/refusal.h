@@ -11,7 +11,8 @@ namespace rdma_rpc::fabric::verbs {
 std::string why_not_registered(int error, std::size_t length, const std::string& device);
 /// Returns RLIMIT_MEMLOCK as text, such as "unlimited" or "65536 bytes".
 std::string memlock_limit();
-/// Returns a text that explains a driver's errno. With 0, the text says that the driver gives no reason.
+/// Returns a text that explains a driver's errno. When the errno is 0, the text says that the driver gives no
+/// reason.
 std::string why_refused(int error);
 
 }  // namespace rdma_rpc::fabric::verbs

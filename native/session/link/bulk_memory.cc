@@ -94,8 +94,8 @@ bool collect_gather_entries(Link& link, const BulkSubmission& submission,
     if (given.key != 0 && link.options().client && !staged && !link.capabilities().exposes_any_memory)
       copy = true;
     if (given.presence != nullptr && link.capabilities().reads_memory_late) copy = true;
-    // This entry must be copied now. No later event tells whether its memory still exists, so the entry
-    // cannot wait for staging memory.
+    // This entry must be copied now. The session cannot find out later whether the entry's memory still
+    // exists, so the entry cannot wait for staging memory.
     if (given.copied) copies = true;
   }
   // A message that can be sent in place leaves the second half of the arena to messages that must be copied.

@@ -95,7 +95,7 @@ void Receives::recycle(ReceiveSlot slot) {
     case ReceiveSlot::Kind::receive:
       return consumed_.push_back(slot.number());
     case ReceiveSlot::Kind::copy:
-      // Without a copy in use, no receive waits to be released, and the slot is free already.
+      // When JS uses no copy, no receive waits to be released, and the slot is already free.
       if (const std::optional<std::uint32_t> receive = copied_.take()) {
         free_copies_.give(slot.number());
         consumed_.push_back(*receive);

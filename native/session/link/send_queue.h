@@ -179,10 +179,10 @@ class SendQueue {
   }
   std::uint32_t credits() const { return credits_; }
   std::uint32_t credits_max() const { return credits_max_; }
-  /// Reserves a credit for the CANCEL of one more call. The CANCEL then never waits for the peer to receive
+  /// Reserves a credit for the CANCEL of another call. The CANCEL then never waits for the peer to receive
   /// other frames, because all later frames, including other CANCELs, leave one credit for each reserve. The
-  /// reserve ends with send_reserved_cancel() or release_reserve(). Returns false when one more reserve could
-  /// lead to a deadlock of the two sides.
+  /// reserve ends with send_reserved_cancel() or release_reserve(). Returns false when another reserved
+  /// credit could lead to a deadlock of the two sides.
   bool reserve_cancel() {
     if (reserved_ >= reserved_max_) return false;
     ++reserved_;

@@ -1,8 +1,9 @@
-// Watches the calls that wait for their peer. These are requests that are being read, and responses that the
-// peer must accept or for which it must grant memory. Each call holds arena memory while it waits. The
-// waiting time of a call is therefore limited by the deadline of the call, or by the end of a session whose
-// peer moves too little. PeerWatch knows which calls wait, when the first of them is overdue, and how fast
-// bulk data moves. ServerEndpoint owns the PeerWatch and ends the calls (late.cc), on the context's thread.
+// Watches the calls that wait for their peer. The watched calls are those whose request is being read, and
+// those whose response the peer must accept or for which the peer must grant memory. Each call holds arena
+// memory while it waits. The waiting time of a call is therefore limited by the deadline of the call, or by
+// the end of a session whose peer moves too little. PeerWatch knows which calls wait, when the first of them
+// is overdue, and how fast bulk data moves. ServerEndpoint owns the PeerWatch and ends the calls (late.cc),
+// on the context's thread.
 #pragma once
 
 #include <algorithm>

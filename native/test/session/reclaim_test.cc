@@ -33,7 +33,7 @@ PairOptions by_cpu() {
   return options;
 }
 
-/// Clients that stop one after another, and a last client that does not stop.
+/// Runs clients that stop one after another, and a last client that does not stop.
 struct Reclaim : ClientGroup {
   explicit Reclaim(std::size_t stopped = kStopped, const PairOptions& options = small_arena())
       : ClientGroup(stopped + 1, options), count(stopped) {

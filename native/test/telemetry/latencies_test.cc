@@ -95,7 +95,8 @@ TEST_F(LatenciesOfMethods, ANameIsCutAtACharacter) {
       {std::string(room, 'x'), std::string(room, 'x')},
       {std::string(room + 1, 'x'), std::string(room, 'x')},
       {std::string(1000, 'x'), std::string(room, 'x')},
-      // These names end with characters of two and of four bytes, of which only the first bytes would fit.
+      // These names end with a character of two or of four bytes. Only the first bytes of that character
+      // would fit.
       {std::string(room - 1, 'x') + "\xc3\xa9", std::string(room - 1, 'x')},
       {std::string(room - 3, 'x') + "\xf0\x9f\x98\x80", std::string(room - 3, 'x')},
       {std::string(room - 2, 'x') + "\xc3\xa9y", std::string(room - 2, 'x') + "\xc3\xa9"},

@@ -27,7 +27,7 @@ struct RefuseNth {
 };
 
 /// Creates and closes two ends, with the n-th resource of one of them refused. Returns false if fewer than n
-/// were requested.
+/// requests were made.
 bool live(std::uint64_t nth, bool at_client) {
   SCOPED_TRACE((at_client ? "client's resource number " : "server's resource number ") + std::to_string(nth));
   RefuseNth refuse{nth};

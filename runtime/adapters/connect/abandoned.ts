@@ -69,7 +69,8 @@ let pauseMs: number = collectPauseMs.first;
 /**
  * Call this when a stream is about to be opened. Triggers collections now and then while the stream has to
  * wait for a slot and other streams may have been dropped. Together with the collections for calls that wait
- * for memory, they take at most a tenth of the thread's time. They become rare when they find nothing.
+ * for memory, they take at most a tenth of the thread's time. The collections become rarer while they find no
+ * abandoned stream.
  */
 export function findDropped(places: StreamPlaces): void {
   if (places.openStreams?.full === true || places.streams.size > 0) schedule(places);

@@ -14,7 +14,7 @@ export interface ChannelAddresses {
     readonly state: string;
     readonly stale: boolean;
   }[];
-  /** Without it, only the addresses are shown. */
+  /** When it is undefined, only the addresses are shown. */
   readonly totals?: ChannelTotals;
 }
 

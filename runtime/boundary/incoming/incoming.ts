@@ -45,7 +45,7 @@ export class Incoming {
   readonly #windows: (Source | undefined)[] = [];
   readonly #answers: AnswerMemory | undefined;
 
-  /** `answers` decides which responses are leased. Without it, every large message is leased. */
+  /** `answers` decides which responses are leased. When it is undefined, every large message is leased. */
   constructor({ native, receiveMemory }: FabricContext, session: number, answers?: AnswerMemory) {
     this.#native = native;
     this.#events = native.events;

@@ -160,7 +160,7 @@ export class AlignedLayout {
     this.#moveOutOfLine[i] = outOfLine;
   }
 
-  /** The bytes are moved from the back to the front, so that none is overwritten before it has been moved. */
+  /** The last bytes are moved first, so that each byte is moved before its old place is overwritten. */
   #move(writer: Writer, memory: Uint8Array, i: number, words?: Int32Array): void {
     const to = this.#moveTo[i]!;
     const from = this.#moveFrom[i]!;

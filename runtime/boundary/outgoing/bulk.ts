@@ -76,8 +76,8 @@ export class BulkMessages {
 
   /**
    * Encodes a message for `target` with at most `gatherEntriesMax` gather entries. Returns the message ready
-   * for submission, or a negated Reason. With a Reason, no memory stays allocated. Errors of the message's
-   * encoder are passed on.
+   * for submission, or a negated Reason. When the result is a Reason, no memory stays allocated. Errors of
+   * the message's encoder are passed on.
    */
   encode<Init>(
     target: Target,

@@ -1,9 +1,10 @@
 /**
  * A queue of calls, responses or streams of one owner that have found too little of a resource
  * (resource-waiters.ts). When the resource may be available again, entries are tried in order from the head
- * until one finds too little. Therefore smaller entries never starve the entries in front of them. However
- * many entries wait, only one more attempt is made than the resource allows. This matters because each
- * attempt encodes a message. The channels and the sessions of both sides use it, on their JS thread.
+ * until one finds too little. Therefore smaller entries never starve the entries in front of them. Because
+ * the queue stops at that entry, at most one attempt is made in vain, however many entries wait. This matters
+ * because each attempt encodes a message. The channels and the sessions of both sides use it, on their JS
+ * thread.
  *
  * | an entry that is tried                    | afterwards                                                     |
  * |-------------------------------------------|----------------------------------------------------------------|

@@ -1,8 +1,8 @@
 /**
  * Weighted round robin by load reports, as in gRPC (A58). Connections take calls in turn, with the weights
  * that follow from the servers' load reports. A server without a usable report gets the mean weight of the
- * servers that have one. With fewer than two usable reports, the weights of the list count. The connections
- * of a channel use this file.
+ * servers that have one. When fewer than two servers have usable reports, the weights of the list are used.
+ * The connections of a channel use this file.
  */
 import { InTurn } from './in-turn.ts';
 import type { Candidate, Policy, Room } from './policy.ts';

@@ -1,8 +1,8 @@
 /**
- * Round robin: connections take calls in turn. With weights, a light connection is passed over in some
- * rounds, so that each connection gets its share of the calls and its turns are spread evenly. The heaviest
- * connection takes a call in each round; a connection with a third of that weight takes a call in each third
- * round. The connections of a channel use this file.
+ * Round robin: connections take calls in turn. When the connections have different weights, a connection with
+ * a small weight is passed over in some rounds. Each connection then gets its share of the calls, at even
+ * distances. The heaviest connection takes a call in each round; a connection with a third of that weight
+ * takes a call in each third round. The connections of a channel use this file.
  */
 import { type Candidate, firstWithRoom, type Policy, type Room } from './policy.ts';
 

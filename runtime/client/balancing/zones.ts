@@ -1,11 +1,11 @@
 /**
  * Prefers the servers of the client's own zone, and sends a part of the calls to other zones when too few
- * servers of the own zone are ready. It works as the priority levels of Envoy do: the own zone is the first
- * level, and all other zones together are the second. Servers run with some capacity to spare. Therefore a
- * zone counts as complete while the weight of its ready servers times `overprovisioning` is at least the
- * weight of all its servers. When the weight is lower, the missing share of the calls goes to the other
- * zones. When less than `panicShare` of all servers is ready, zones are ignored. The connections of a channel
- * that has a zone use this file around the policy that chooses within a zone.
+ * servers of the own zone are ready. The rule is the same as for the priority levels of Envoy: the own zone
+ * is the first level, and all other zones together are the second. Servers run with some capacity to spare.
+ * Therefore a zone counts as complete while the weight of its ready servers times `overprovisioning` is at
+ * least the weight of all its servers. When the weight is lower, the missing share of the calls goes to the
+ * other zones. When less than `panicShare` of all servers is ready, zones are ignored. The connections of a
+ * channel that has a zone use this file around the policy that chooses within a zone.
  */
 import type { Candidate, Listed, Policy, Room } from './policy.ts';
 

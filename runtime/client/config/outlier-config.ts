@@ -45,7 +45,8 @@ export function outliersOf(given: Fields, report: (line: string) => void): Outli
   if (rate !== undefined) checkFixed(rate, fixedOfRate);
   const intervalMs = within(given.durationMs('interval'), limits.outlierIntervalMs);
   return {
-    // Without this field, success rates are not compared, and the interval has no other purpose.
+    // When this field is missing, success rates are not compared. The interval is used only for that
+    // comparison.
     intervalMs: rate === undefined ? 0 : intervalMs,
     ejectionMs: within(given.durationMs('baseEjectionTime'), limits.ejectionMs),
     answersMin: within(rate?.integer('requestVolume', 0, 0xffff_ffff), limits.outlierAnswers),

@@ -10,7 +10,7 @@ import type { ClientLink } from './client-link.ts';
 
 /**
  * `unsent`: the call never left this process, because the server has returned no credit or because no call
- * slot was free. It therefore says nothing about the connection.
+ * slot was free. Such a result therefore says nothing about the connection.
  */
 export type ProbeEnd = 'answered' | 'unanswered' | 'unsent';
 

@@ -95,7 +95,7 @@ export class Endpoint implements ClientLinkOwner, Watched {
   #ejectionEndMs = 0;
   /**
    * True when the server of the last attempt was shutting down. The successor of the server may already be
-   * running, so one more attempt is made without a pause.
+   * running, so the next attempt is made without a pause.
    */
   #leftAtOnce = false;
   /** True when the server has refused the last connection after its handshake. */

@@ -1,8 +1,8 @@
 /**
- * Looks for a better fabric. Without this, a connection over a less preferred fabric would stay on it,
- * although a device or shared memory may have become available. Therefore the better fabrics are tried
- * periodically. Calls use the old connection until a better fabric connects. One address of a channel owns
- * this object and uses it on its JS thread.
+ * Looks for a better fabric. Without these attempts, a connection would stay on a less preferred fabric after
+ * a device or shared memory has become available. Therefore the better fabrics are tried periodically. Calls
+ * use the old connection until a better fabric connects. One address of a channel owns this object and uses
+ * it on its JS thread.
  */
 import type { FabricName } from '../../fabrics.ts';
 

@@ -125,10 +125,10 @@ export const dnsRefreshMs = { default: 30_000, min: 5_000, max: 300_000 } as con
 export const dnsTimeoutMs = 1_000;
 export const dnsTries = 2;
 /**
- * Settings of weighted round robin by load reports, as in gRPC (A58). They are, in this order: the time for
- * which reports must have come before they are used; the time without a report after which they are no longer
- * used; the interval at which weights are computed; and the amount that the share of failed calls adds to the
- * utilization.
+ * Settings of weighted round robin by load reports, as in gRPC (A58). The four values are, in this order: how
+ * long a server must have sent reports before they are used; how long after the last report they are still
+ * used; the interval at which weights are computed; and the factor with which the share of failed calls is
+ * added to the utilization.
  */
 export const loadBlackoutMs = { default: 10_000, min: 0, max: 86_400_000 } as const;
 export const loadExpirationMs = { default: 180_000, min: 1, max: 86_400_000 } as const;

@@ -27,7 +27,7 @@ export type Finding = 'answers' | 'no pong' | 'no data' | 'unknown';
 
 export class SilenceCheck {
   /**
-   * With the finding `no data`: how far the bytes of the data connection had come before the call on it was
+   * For the finding `no data`: the progress of the data connection, in bytes, before the small call on it was
    * cancelled. The network acknowledges the frame that cancels the call later, also when a proxy drops it.
    */
   path: SessionPath | undefined;

@@ -1,7 +1,8 @@
 /**
  * Unary calls of a channel that wait for memory: the arena has no room for the copy of their requests, or a
- * large buffer is being registered. They wait for a limited time, and separately from other calls, because
- * small calls need no memory. The queue of a channel owns this object and uses it on its JS thread.
+ * large buffer is being registered. These calls wait for a limited time. They wait separately from other
+ * calls, because small calls need no memory and must not wait behind them. The queue of a channel owns this
+ * object and uses it on its JS thread.
  */
 
 import type { FabricContext } from '../../boundary/fabric-context.ts';

@@ -1,8 +1,8 @@
 /**
  * A call slot of a session and the call in it, as one object that is reused for the next call. A single
  * object keeps the data together, so that a call of a session that has been silent loads only two cache
- * lines. With a dozen arrays it would load two cache lines for each array. A ClientSession owns this object
- * and uses it on its JS thread.
+ * lines. If each value had an array of its own, a call would load two cache lines for each of a dozen arrays.
+ * A ClientSession owns this object and uses it on its JS thread.
  */
 import type { Resolve } from '../../core/errors/failing.ts';
 import type { ClientMethod } from '../call/client-method.ts';

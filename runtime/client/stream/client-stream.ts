@@ -1,6 +1,6 @@
 /**
- * A stream on the client. It takes requests from an iterable and passes responses to an async iterator. It
- * ends when none of its frames is in flight any more (ending.ts). A channel creates it on the JS thread.
+ * A stream on the client. It takes requests from an iterable and passes responses to an async iterator. The
+ * stream ends when all of its frames have been completed (ending.ts). A channel creates it on the JS thread.
  */
 import { deadlines, turnNow } from '../../boundary/time/deadlines.ts';
 import type { DeadlineOwner } from '../../boundary/time/timer-wheel.ts';

@@ -14,7 +14,7 @@
  *
  * `end` notifies the application, and the stream is `over`. `linger` gives the server time to answer the
  * parts, and then cancels them. `leave` frees the slot of the stream. `repeat` opens the stream again. In
- * states that are not in the table, nothing is in flight; empty cells do not occur.
+ * states that are not in the table, no frame is in flight. An empty cell is a combination that cannot occur.
  */
 
 /**

@@ -47,7 +47,7 @@ const putSfixed64 = writeSfixed64;
 // later, and the memory beyond `limit` belongs to other messages.
 
 // Values in a list tend to have the same size, so the writer computes the room for the length as if all
-// values were like the last value. It moves the values if that turns out wrong.
+// values were like the last value. If the length takes more or fewer bytes, the writer moves the values.
 
 /** Returns the encoded size of the last value. A later check finds a value that is not a number. */
 function lastSize(list: readonly number[], zigzag: boolean): number {

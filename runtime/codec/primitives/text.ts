@@ -29,8 +29,9 @@ const char = String.fromCharCode;
 export function writeShort(bytes: Uint8Array, at: number, text: string): number {
   const length = text.length;
   let i = 0;
-  // The loop handles two characters per iteration. With one character per iteration, the loop overhead
-  // dominates. With four, the code that V8 inlines into all callers is too large.
+  // The loop handles two characters per iteration. If an iteration handled one character, most of the time
+  // would be spent on the loop itself. If it handled four, the code that V8 inlines into all callers would be
+  // too large.
   for (; i + 2 <= length; i += 2) {
     const a = text.charCodeAt(i);
     const b = text.charCodeAt(i + 1);

@@ -131,8 +131,8 @@ export class HandshakeLimiter<T> {
 
   /**
    * Runs when a peer of this rank does not keep its retry-after time. The next peers then get earlier times.
-   * Otherwise 10,000 unauthenticated peers that retry at once would push the time of the next client behind
-   * their own times.
+   * Otherwise, when 10,000 unauthenticated peers retry at once, the next client would get a time after all of
+   * theirs.
    */
   lapse(rank: number): void {
     this.#retryAtMs[rank]! -= this.#apartMs;

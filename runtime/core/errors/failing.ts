@@ -110,7 +110,7 @@ export function refusedCall(error: unknown): Promise<never> {
 }
 
 /**
- * Stands in for `resolve` when the promise of the call is already settled. It handles a failure, because an
- * unhandled rejection would end the process.
+ * Stands in for `resolve` when the promise of the call is already settled. This function handles the
+ * rejection, because an unhandled rejection would end the process.
  */
 export const unheard = (end: unknown): void => void Promise.resolve(end).catch(() => undefined);

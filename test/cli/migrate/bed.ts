@@ -1,6 +1,5 @@
 /**
- * This is a directory tree with generated code on which `rdma-rpc migrate` works, for the tests of this
- * folder.
+ * Makes a directory tree with generated code on which `rdma-rpc migrate` works, for the tests of this folder.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * This is code for grpc-js and the converted code.
+ * Lists code for grpc-js and the converted code.
  */
 import type { Case } from './bed.ts';
 

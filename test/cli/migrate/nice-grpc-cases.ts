@@ -1,5 +1,5 @@
 /**
- * This is code for nice-grpc and the converted code.
+ * Lists code for nice-grpc and the converted code.
  */
 import type { Case } from './bed.ts';
 

@@ -1,4 +1,4 @@
-/** This is a listening process of `rdma-rpc perf` to which the tests of the command connect. */
+/** Starts a listening process of `rdma-rpc perf` to which the tests of the command connect. */
 import { spawn } from 'node:child_process';
 import { main, type Outcome } from '../command.ts';
 

@@ -1,6 +1,5 @@
 /**
- * These are processes for tests of `rdma-rpc ping`: a server that can be stopped, and the command while it
- * runs.
+ * Starts processes for tests of `rdma-rpc ping`: a server that can be stopped, and the command while it runs.
  */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-/** These are readings of simulated processes, for tests of the output of `rdma-rpc top`. */
+/** Contains readings of simulated processes, for tests of the output of `rdma-rpc top`. */
 import type { ContextCounters, MethodCounters, SessionCounters } from '../../../runtime/counters/page.ts';
 import type { ProcessCounters } from '../../../runtime/counters/processes.ts';
 

@@ -1,4 +1,4 @@
-/** These are both ends of a tunnel within the test's process, and a program behind it. */
+/** Opens both ends of a tunnel within the test's process, and a program behind it. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { newCounts, type RelayCounts } from '../../../cli/tunnel/counts.ts';

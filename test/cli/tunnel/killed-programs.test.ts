@@ -1,6 +1,7 @@
 /**
  * Programs are killed with SIGKILL in the middle of transfers through a tunnel. The program at the other side
- * sees one end of each connection, as over TCP, and no wrong byte before it. The tunnel keeps nothing.
+ * sees exactly one end of each connection, as over TCP, and no wrong byte before that end. The tunnel keeps
+ * no memory of these connections.
  */
 import { expect, test } from 'vitest';
 import { expectEnds, type Through } from '../../socket/kills.ts';

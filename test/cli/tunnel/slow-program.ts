@@ -1,4 +1,4 @@
-/** This is the socket of a program that reads data only when the test tells it to. */
+/** Simulates the socket of a program that reads data only when the test tells it to. */
 import { Duplex } from 'node:stream';
 
 type Take = (error?: Error) => void;

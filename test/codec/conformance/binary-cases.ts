@@ -1,6 +1,6 @@
 /**
- * These are binary inputs, named as in protobuf's conformance suite. The expected result is the message as
- * JSON, or a refusal. conformance.test.ts uses this file.
+ * Lists binary inputs, named as in protobuf's conformance suite. The expected result is the message as JSON,
+ * or a refusal. conformance.test.ts uses this file.
  */
 import type { JsonValue } from 'rdma-rpc/json';
 

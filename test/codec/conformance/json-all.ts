@@ -1,5 +1,5 @@
 /**
- * These are all JSON cases of the conformance tests.
+ * Lists all JSON cases of the conformance tests.
  */
 import type { JsonCase } from './json-case.ts';
 import { mapsAndOneofs, wrappersAndStructs } from './json-composites.ts';

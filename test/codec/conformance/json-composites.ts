@@ -1,4 +1,4 @@
-/** These are JSON cases of the conformance tests: maps, oneofs, wrappers and Struct. */
+/** Lists JSON cases of the conformance tests: maps, oneofs, wrappers and Struct. */
 import { accepted, refused } from './json-case.ts';
 
 export const mapsAndOneofs = [

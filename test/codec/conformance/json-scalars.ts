@@ -1,4 +1,4 @@
-/** These are JSON cases of the conformance tests: numbers, enums, booleans, strings and bytes. */
+/** Lists JSON cases of the conformance tests: numbers, enums, booleans, strings and bytes. */
 import { accepted, refused } from './json-case.ts';
 
 /** The largest and the smallest value of each kind, and the values one step beyond. */

@@ -1,4 +1,4 @@
-/** These are JSON cases of the conformance tests: JSON syntax, field names, lists. */
+/** Lists JSON cases of the conformance tests: JSON syntax, field names, lists. */
 import { accepted, refused } from './json-case.ts';
 
 export const syntax = [

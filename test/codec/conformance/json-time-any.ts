@@ -1,4 +1,4 @@
-/** These are JSON cases of the conformance tests: Timestamp, Duration, FieldMask and Any. */
+/** Lists JSON cases of the conformance tests: Timestamp, Duration, FieldMask and Any. */
 import { accepted, refused } from './json-case.ts';
 
 export const times = [

@@ -1,5 +1,5 @@
 /**
- * These are messages that are written as JSON, or that must not be written. The cases have the names of
+ * Lists messages that are written as JSON, or that must not be written. The cases have the names of
  * protobuf's conformance suite where the suite has the case. conformance.test.ts uses this file.
  */
 import { packAny } from 'rdma-rpc/codec';

@@ -1,4 +1,4 @@
-/** These are the manifests of examples/kubernetes, for their tests. */
+/** Reads the manifests of examples/kubernetes, for their tests. */
 import { parseAllDocuments } from 'yaml';
 import { projectFiles, read } from '../../house/tree.ts';
 

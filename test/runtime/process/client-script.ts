@@ -1,5 +1,5 @@
 /**
- * This is a client process of the tests. The process makes calls to the server at argv[3], and ends in the
+ * Runs as a client process of the tests. The process makes calls to the server at argv[3], and ends in the
  * way that argv[2] names.
  */
 import { createChannel, createClient, type RpcError } from 'rdma-rpc';

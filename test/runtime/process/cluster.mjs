@@ -1,5 +1,5 @@
 /**
- * This is a main process of node:cluster with two workers that listen at one address, for unix-path.test.ts.
+ * Runs as a main process of node:cluster with two workers that listen at one address, for unix-path.test.ts.
  * The process prints the result of each worker as a line of JSON.
  */
 import cluster from 'node:cluster';

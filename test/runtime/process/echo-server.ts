@@ -1,5 +1,5 @@
 /**
- * This is a server process of the tests. The process listens at argv[2] with the runtime options in argv[3],
+ * Runs as a server process of the tests. The process listens at argv[2] with the runtime options in argv[3],
  * sends its address to the parent process, and obeys its messages.
  */
 import { configure, createServer, type RuntimeOptions, stats } from 'rdma-rpc';

@@ -1,5 +1,5 @@
 /**
- * This is a worker of a group. The worker serves the Echo service in the way that `workerData.mode` names.
+ * Runs as a worker of a group. The worker serves the Echo service in the way that `workerData.mode` names.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { threadId, workerData } from 'node:worker_threads';

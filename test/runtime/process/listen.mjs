@@ -1,5 +1,5 @@
 /**
- * This is a server process for unix-path.test.ts. The process listens at the address in its argument, prints
+ * Runs as a server process for unix-path.test.ts. The process listens at the address in its argument, prints
  * the result, and runs until it is killed.
  */
 import { createServer } from 'rdma-rpc';

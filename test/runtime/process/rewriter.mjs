@@ -1,5 +1,5 @@
 /**
- * This is a process of the same user that writes into another process's shared memory, as a hostile peer can.
+ * Runs as a process of the same user that writes into another process's shared memory, as a hostile peer can.
  * The process writes bytes that make texts longer, shorter and invalid, wherever messages lie.
  * rewritten.test.ts starts it with its own process id and the names of segments.
  */

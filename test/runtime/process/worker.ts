@@ -1,5 +1,5 @@
 /**
- * This is a worker thread of the tests. The worker makes calls until it is terminated, and posts a message as
+ * Runs as a worker thread of the tests. The worker makes calls until it is terminated, and posts a message as
  * soon as calls of every kind are under way.
  */
 import { parentPort, workerData } from 'node:worker_threads';

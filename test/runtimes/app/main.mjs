@@ -1,7 +1,7 @@
 /**
- * This is the application with which bundlers and JS runtimes are tested. The application calls a server of
- * this thread, and then a server in a worker. Its argument is the worker's file. The application uses no
- * top-level await, which a CommonJS bundle cannot have. stage.mjs puts it beside the generated code.
+ * Runs the application with which bundlers and JS runtimes are tested. The application calls a server of this
+ * thread, and then a server in a worker. Its argument is the worker's file. The application uses no top-level
+ * await, which a CommonJS bundle cannot have. stage.mjs puts it beside the generated code.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** This is the worker of main.mjs. */
+/** Runs as the worker of main.mjs. */
 import { createServer } from 'rdma-rpc';
 import { listenInWorker } from 'rdma-rpc/workers';
 import { GreeterDefinition } from './greeter.rdma.js';

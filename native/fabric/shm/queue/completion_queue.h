@@ -56,9 +56,9 @@ class CompletionQueue final : public fabric::CompletionQueue {
   std::uint32_t pipe_serial() const { return pipe_serial_; }
   /// Returns the end of the pipe that peers open.
   int doorbell_fd() const { return pipe_write_.get(); }
-  /// Must be called when poll() may find something in this queue pair that neither side announces. That may
-  /// be a completion made on this side (a completed request, a flush), or a message that arrived before the
-  /// queue pair was connected.
+  /// Must be called when poll() may find something in this queue pair that neither side announces. Such an
+  /// entry may be a completion that this side made (a completed request, a flush), or a message that arrived
+  /// before the queue pair was connected.
   void note(QueuePair& qp);
   /// Does the same as note() after a failure, which also wakes a user that waits for solicited messages.
   void note_failed(QueuePair& qp);

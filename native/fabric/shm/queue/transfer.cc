@@ -88,7 +88,7 @@ QueuePair::Outcome QueuePair::copy_checked(const SendWr& wr, Direction direction
       const std::size_t part = std::min<std::size_t>(sge.length - offset, options.copy_chunk_bytes);
       const Copied copied = remote_->copy(direction, range, reinterpret_cast<void*>(sge.addr + offset), part);
       // The key is valid and the pages are gone, because the peer's application has freed memory that it lent
-      // to a call. Only this call fails then.
+      // to a call. In that case only this call fails.
       if (copied == Copied::gone && direction == Direction::read) return {WcStatus::success, 0, true};
       if (copied != Copied::all) return {WcStatus::rem_access_err};
       if (range.mapped != nullptr) range.mapped += part;

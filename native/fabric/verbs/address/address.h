@@ -54,7 +54,7 @@ inline constexpr std::size_t kAddressBytes = 4 + 4 + 4 + 2 + 2 + 16 + 16 + 2 + 2
 
 std::vector<std::byte> encode(const Address& address);
 /// Checks a peer's bytes. Returns "" when they are an address to which `mine` can be connected, and sets
-/// `way`. Otherwise returns the reason why they are not.
+/// `way`. Otherwise returns the reason why `mine` cannot be connected to them.
 std::string decode(std::span<const std::byte> bytes, const Address& mine, Address* address, Way* way);
 
 /// The address of a listener of another program: a magic, an IPv6 address (IPv4 as ::ffff:a.b.c.d) and a

@@ -34,7 +34,7 @@ class WakeUp {
 
 class ConnectThread {
  public:
-  /// The function that the thread calls. It returns an errno, or 0 for success.
+  /// The function that the thread calls. The call returns an errno, or 0 for success.
   using Call = std::function<int()>;
   /// Returns null when no further thread can be started.
   static std::shared_ptr<ConnectThread> start(Call call, std::shared_ptr<WakeUp> wake_up);

@@ -44,7 +44,8 @@ class CompletionQueue final : public fabric::CompletionQueue {
   /// Returns a device CQ with `entries` free entries, or null. `shared` is the number of shared receives that
   /// may complete there in addition.
   DeviceCq* reserve(std::uint32_t entries, std::uint32_t shared);
-  /// Sets the shared receive queue of this completion queue. A null pointer means that it was destroyed.
+  /// Sets the shared receive queue whose receives complete on this queue, or null when that receive queue has
+  /// been destroyed.
   void share_receives(ReceiveQueue* receives) { receives_ = receives; }
   bool shares_receives() const { return receives_ != nullptr; }
   /// Returns the number of the next shared receive queue that is created for this completion queue, from 1.

@@ -6,9 +6,9 @@
 // such an entry would mean 2 GiB.)
 //
 // The driver itself copies an entry when a request has a single entry of up to 32 bytes. If this entry
-// crosses a page, the driver copies from the wrong address (siw_try_1seg()). With two entries the driver
-// takes another path. Responses to READs have the same defect, although this side posts no request for them.
-// Capabilities::one_page_read_max is the remedy.
+// crosses a page, the driver copies from the wrong address (siw_try_1seg()). A request with two entries takes
+// another path in the driver. Responses to READs have the same defect, although this side posts no request
+// for them. Capabilities::one_page_read_max is the remedy.
 #pragma once
 
 #include "fabric/verbs/soft/workaround.h"

@@ -94,7 +94,8 @@ TEST_P(FabricSuite, AnRcAndAUcQueuePairDoNotConnect) {
   EXPECT_EQ(uc->state(), QpState::err);
 }
 
-/// Both sides of a UD test: queue pairs in RTS with the Q_Key of this file, and handles to each other.
+/// Sets up both sides of a UD test. Each side gets a queue pair in RTS with the Q_Key of this file, and an
+/// address handle of the other side.
 #define UD_PAIR()                                                                           \
   RDMA_RPC_NEEDS(ud);                                                                       \
   recreate({.type = QpType::ud, .qkey = kQkey, .send_wr_max = 16, .recv_wr_max = 16});      \

@@ -1,5 +1,5 @@
-// Tests type-2 memory windows. A bound key gives access to its range only, and gives none after it has been
-// invalidated.
+// Tests type-2 memory windows. A bound key gives access only to its range. An invalidated key gives no
+// access.
 #include <algorithm>
 #include <functional>
 

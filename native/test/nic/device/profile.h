@@ -36,7 +36,7 @@ struct Profile {
   bool flushes_sends_first = false;
   /// True when a queue pair with shared receives that goes to ERR reports IBV_EVENT_QP_LAST_WQE_REACHED.
   bool reports_last_receive = true;
-  /// Number of polls before a completion is seen, as if the device wrote it late.
+  /// Number of polls that do not return a completion, as if the device had written the completion late.
   std::uint32_t late_polls = 0;
   /// True when each event of a completion queue or a port comes twice.
   bool doubles_events = false;

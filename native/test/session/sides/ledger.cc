@@ -14,8 +14,8 @@ namespace {
 constexpr std::byte kEnded{0xa5};
 constexpr std::size_t kRow = 256;
 
-/// The table contains the multiples of 7 modulo 256, twice. Because 7 is odd, every row of a pattern is a
-/// part of this table.
+/// The table contains the multiples of 7 modulo 256, twice. Because 7 is odd, every row of a pattern occurs
+/// in this table.
 constexpr auto kSevens = [] {
   std::array<std::byte, 2 * kRow> sevens{};
   for (std::size_t i = 0; i < sevens.size(); ++i) sevens[i] = static_cast<std::byte>(i * 7);

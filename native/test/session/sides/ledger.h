@@ -57,8 +57,8 @@ struct CallSpec {
   std::uint8_t beyond_page = 0;
 };
 
-/// Returns where gather entry `index` begins in a message that is cut into `count` entries. With `index`
-/// equal to `count`, returns the end of the message.
+/// Returns where gather entry `index` begins in a message that is cut into `count` entries. When `index`
+/// equals `count`, returns the end of the message.
 inline std::size_t gather_entry_begin(std::size_t bytes, std::size_t count, std::size_t index,
                                       std::size_t short_bytes = 0) {
   const std::size_t shorts = (count + 1) / 2, longs = count / 2;

@@ -75,8 +75,8 @@ class Pair {
   void run();
   void hold_client(bool hold) { hold_completions(client_qp_, hold); }
   void hold_server(bool hold) { hold_completions(server_qp_, hold); }
-  /// These functions destroy a side whose process was killed. The resources of that side need not have been
-  /// released.
+  /// Treats a side as destroyed, as if its process had been killed. The resources of that side need not have
+  /// been released.
   void abandon_client() { client_abandoned_ = true; }
   void abandon_server() { server_abandoned_ = true; }
   /// Closes both sessions, runs, releases every block, and returns all violations. These are violations of

@@ -1,5 +1,5 @@
 // Opens client and server on two RDMA devices in one process, in real time: the Sides of the session tests
-// and their oracle, driven by the devices' own wake-ups. Nothing here measures time; a test that hangs is
+// and their oracle, driven by the devices' own wake-ups. No test here measures time. A test that hangs is
 // aborted.
 #pragma once
 

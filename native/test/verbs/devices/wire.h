@@ -1,6 +1,6 @@
 // Disturbs, cuts, unplugs and restores the wire between the two devices of the guest (test/rdma-vm). Each of
-// these objects restores the wire when it is destroyed. Only tests that have checked why_no_wire() first use
-// this file.
+// these objects restores the wire when it is destroyed. Tests use this file only after they have checked
+// why_no_wire().
 #pragma once
 
 #include <string>

@@ -18,7 +18,8 @@ Script* current = nullptr;
 /// not acknowledge it.
 const ibv_async_event* handed_out = nullptr;
 
-/// Returns a function of the library, which the plug-in has loaded. Without the plug-in this is never called.
+/// Returns a function of the library, which the plug-in has loaded. This function is never called when the
+/// plug-in is absent.
 template <typename Function>
 Function real(const char* library, const char* name) {
   return reinterpret_cast<Function>(::dlsym(::dlopen(library, RTLD_LAZY | RTLD_NOLOAD), name));
