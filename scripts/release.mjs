@@ -3,7 +3,8 @@
  * packs each into a file, and publishes them if it is asked to.
  *
  *   node scripts/release.mjs               for all platforms; `npm publish --dry-run` of each package
- *   node scripts/release.mjs --local       with this machine's own build alone, for trying it out
+ *   node scripts/release.mjs --local       with this machine's own build alone, for trying it out: the same
+ *                                          trial, and publishes nothing
  *   node scripts/release.mjs --publish     publishes, with npm's provenance in CI: refuses unless all checks hold
  *
  * Packages are published only after all of them have been checked. The platforms' packages are published
@@ -84,8 +85,8 @@ async function release() {
     writeSbom(join(out, `rdma-rpc-${version}.cdx.json`)),
   );
   for (const each of packages) await pack(each);
-  if (flags.local) return;
-  const how = { really: flags.publish, provenance: process.env.CI === 'true', run };
+  const really = flags.publish && !flags.local;
+  const how = { really, provenance: process.env.CI === 'true', run };
   for (const each of packages) {
     const done = await progress(`npm publish (${each.name})`, () => publish(each, how));
     console.log(`  ${each.name}: ${done}`);

@@ -9,6 +9,7 @@ import { dirname, join, normalize } from 'node:path';
 import { root } from '../command.mjs';
 import { tooMuch } from '../symbols.mjs';
 import { filesUnder, importsOf } from './closure.mjs';
+import { relativeLinks } from './links.mjs';
 
 const MB = 1e6;
 /** Maximum number of bytes of an unpacked package. Each limit is today's size and a tenth more. */
@@ -153,6 +154,17 @@ function binaries({ folder }) {
     });
 }
 
+/** Checks that the links of a package's pages lead to a file of the package, or to a URL. */
+function links({ folder }) {
+  return filesUnder(folder, '.')
+    .filter((file) => file.endsWith('.md'))
+    .flatMap((file) =>
+      relativeLinks(readFileSync(join(folder, file), 'utf8'))
+        .filter((path) => !existsSync(join(folder, dirname(file), path)))
+        .map((path) => `${file} links to ${path}, which is not there`),
+    );
+}
+
 /** The checks of each package. */
 export const packageChecks = {
   'one version everywhere': versions,
@@ -161,6 +173,7 @@ export const packageChecks = {
   'no source map to nowhere': sourceMaps,
   'exports, imports and commands are there': entries,
   'modules and types find what they import': imported,
+  'links of pages lead somewhere': links,
 };
 /**
  * Checks that apply only to binaries that were linked with an older Debian. This machine's own build needs

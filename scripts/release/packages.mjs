@@ -9,6 +9,7 @@ import { basename, dirname, join } from 'node:path';
 import { root } from '../command.mjs';
 import { prebuilt } from '../prebuilds.mjs';
 import { filesBehind, filesUnder } from './closure.mjs';
+import { linksThatWork } from './links.mjs';
 
 const BUNDLE = 'dist/bundle';
 export const PLATFORMS = ['x64', 'arm64'];
@@ -113,6 +114,9 @@ function runtimePackage(into, repository) {
     'examples/kubernetes',
   ]);
   copy(into, ['README.md', 'CHANGELOG.md', 'SECURITY.md']);
+  const readme = join(into, 'README.md');
+  const to = { folder: into, repository, version: from.version };
+  writeFileSync(readme, linksThatWork(readFileSync(readme, 'utf8'), to));
   writeFileSync(join(into, BUNDLE, 'codegen.js'), CODEGEN);
   writeFileSync(join(into, 'dist/codegen.d.ts'), CODEGEN);
   exports['./codegen'] = { types: './dist/codegen.d.ts', default: './dist/bundle/codegen.js' };

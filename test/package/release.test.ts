@@ -97,6 +97,8 @@ afterAll(() => {
 test('lists the packed files, missing steps before publication, and the components', () => {
   for (const name of ['rdma-rpc', 'rdma-rpc-cli', `rdma-rpc-linux-${process.arch}`])
     expect(said).toContain(`${name}-${version}.tgz`);
+  for (const name of ['rdma-rpc', 'rdma-rpc-cli', `@rdma-rpc/linux-${process.arch}`])
+    expect(said).toContain(`  ${name}: could be published`);
   expect(said).toMatch(/^! before it is published: the commit has the tag/m);
   const sbom = JSON.parse(readFileSync(join(out, `rdma-rpc-${version}.cdx.json`), 'utf8')) as {
     bomFormat: string;

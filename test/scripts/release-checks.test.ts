@@ -12,9 +12,17 @@ interface Package {
   readonly folder: string;
 }
 type Check = (subject: Package, version: string) => string[];
-const { packageChecks } = (await import(
-  new URL('../../scripts/release/checks.mjs', import.meta.url).href
-)) as { packageChecks: Readonly<Record<string, Check>> };
+interface Target {
+  readonly folder: string;
+  readonly repository?: string;
+  readonly version: string;
+}
+const load = (name: string): Promise<unknown> =>
+  import(new URL(`../../scripts/release/${name}`, import.meta.url).href);
+const { packageChecks } = (await load('checks.mjs')) as { packageChecks: Readonly<Record<string, Check>> };
+const { linksThatWork } = (await load('links.mjs')) as {
+  linksThatWork(page: string, target: Target): string;
+};
 
 let folder = '';
 const write = (path: string, text: string): void => {
@@ -47,6 +55,8 @@ beforeEach(() => {
   write('dist/index.d.ts', "export { a } from './part.ts';\n");
   write('dist/part.d.ts', 'export declare const a = 1;\n');
   write('dist/command.js', '#!/usr/bin/env node\n');
+  write('README.md', '[a](docs/a.md#part), [b](https://b.example), `[c](c.md)`\n```md\n[d](d.md)\n```\n');
+  write('docs/a.md', '# A\n\n## Part\n\n[up](../README.md)\n');
   chmodSync(join(folder, 'dist/command.js'), 0o755);
 });
 afterEach(() => rmSync(folder, { recursive: true }));
@@ -113,7 +123,33 @@ test.each<[string, () => void, string]>([
     () => write('dist/part.js', "export { a } from 'left-pad/deep';\n"),
     'modules and types find what they import: dist/part.js imports left-pad/deep, which package.json does not name',
   ],
+  [
+    'a link',
+    () => rmSync(join(folder, 'docs/a.md')),
+    'links of pages lead somewhere: README.md links to docs/a.md, which is not there',
+  ],
+  [
+    'a link with code as its text',
+    () => write('docs/a.md', '![`top` on a server](../pictures/top.svg)\n'),
+    'links of pages lead somewhere: docs/a.md links to ../pictures/top.svg, which is not there',
+  ],
 ])('a fault of %s is found', (_, breakIt, finding) => {
   breakIt();
   expect(found().map((each) => each.slice(0, finding.length))).toContain(finding);
+});
+
+const page = '![`top`](pictures/top.svg) [rows](bench/RESULTS.md#a), [docs](docs/a.md), `[c](c.md)`';
+
+test('links to files that a package lacks lead to the repository, at the tag of the version', () => {
+  const repository = 'https://git.example/o/rdma-rpc';
+  expect(linksThatWork(page, { folder, repository, version: '1.2.3' })).toBe(
+    `![\`top\`](${repository}/raw/v1.2.3/pictures/top.svg) ` +
+      `[rows](${repository}/blob/v1.2.3/bench/RESULTS.md#a), [docs](docs/a.md), \`[c](c.md)\``,
+  );
+});
+
+test('without a repository only the texts of such links stay', () => {
+  expect(linksThatWork(page, { folder, version: '1.2.3' })).toBe(
+    '`top` rows, [docs](docs/a.md), `[c](c.md)`',
+  );
 });

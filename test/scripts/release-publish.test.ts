@@ -31,7 +31,7 @@ test.each([
     what: 'a rehearsal asks the registry for nothing',
     really: false,
     known: true,
-    commands: ['npm publish --ignore-scripts --dry-run'],
+    commands: ['npm publish --ignore-scripts --dry-run --offline'],
     done: 'could be published',
   },
   {
@@ -57,6 +57,24 @@ test.each([
   };
   expect(await publish(subject, { really, provenance: true, run })).toBe(done);
   expect(ran).toEqual(commands);
+});
+
+const login = 'npm warn publish This command requires you to be logged in to https://r.example/ (dry-run)';
+const rehearse = (output: string): Promise<string> =>
+  publish(subject, { really: false, provenance: false, run: async () => output });
+
+test.each([login, 'npm warn Unknown env config "store-dir".', 'npm notice size: 1 kB'])(
+  'a rehearsal ignores what is not about the package: %s',
+  async (line) => {
+    expect(await rehearse(`${line}\n+ a@1.2.3\n`)).toBe('could be published');
+  },
+);
+
+test("a rehearsal fails with npm's warnings of the package", async () => {
+  const warning = 'npm warn publish "bin[a]" script name a.js was invalid and removed';
+  await expect(rehearse(`${login}\n${warning}\n+ a@1.2.3\n`)).rejects.toThrow(
+    `npm publish warns of @rdma-rpc/linux-x64:\n${warning}`,
+  );
 });
 
 test('npm publish of the clone is refused, and names the command instead', () => {
