@@ -65,7 +65,7 @@ const sharedFolders = [
  * clock's origin, and later calls on it would pass their deadlines at once.
  */
 const needsProcess =
-  /\bvi\.(mock|useFakeTimers)\(|\bdeadlines\.(run|refresh|endTurn)\(|\breplaceClock\(|[^.]\bstats\(\)/;
+  /\bvi\.(mock|useFakeTimers)\(|\bdeadlines\.(run|refresh|endTurn)\(|\breplaceClock\(|[^.]\bstats\(/;
 
 const together = sharedFolders
   .flatMap((folder) =>

@@ -11,7 +11,7 @@ import { readError } from '../../runtime/socket/errors.ts';
 import type { RelayCounts } from './counts.ts';
 import { Kind } from './frames.ts';
 import type { HeldMessage } from './held-message.ts';
-import { reset } from './program-side.ts';
+import { endedByReset, reset } from './program-side.ts';
 
 /** Number of bytes that the other side may send before this side's program has read them. */
 export const windowBytes = 512 * 1024;
@@ -135,6 +135,10 @@ export class Conduit {
   };
 
   readonly #onProgramEnd = (): void => {
+    if (endedByReset(this.#program)) {
+      this.#program.destroy(readError(undefined));
+      return;
+    }
     this.#finSent = true;
     this.#owner.send(Kind.fin, this.#number);
   };

@@ -9,8 +9,12 @@ import {
   type Server,
   type Socket,
 } from 'node:net';
+import { constants } from 'node:os';
+import type { Duplex } from 'node:stream';
 import { boundAddress, formatAddress, parseAddress } from '../../runtime/control/socket/address.ts';
+import { descriptorOf } from '../../runtime/control/socket/handoff.ts';
 import { UnixPath } from '../../runtime/control/socket/unix-path.ts';
+import { nativeIfLoads } from '../../runtime/native/native.ts';
 
 /**
  * Bytes that each socket of the tunnel may buffer. A large buffer lets a socket read many bytes at once after
@@ -70,6 +74,18 @@ export async function listenOn(address: string, onConnection: (socket: Socket) =
     server.close();
   };
   return { server, bound: formatAddress(parsed), stop };
+}
+
+/**
+ * Returns whether the connection was reset although its socket has emitted `end`. Node 20 and 22 emit `end`
+ * when the reset arrives behind data that has not been read yet. That data may be only a part of what the
+ * program wanted to send, and must not look like the whole. Call this function in a listener of `end`.
+ */
+export function endedByReset(socket: Duplex): boolean {
+  const fd = descriptorOf(socket);
+  const error = fd === undefined ? 0 : (nativeIfLoads()?.takeSocketError(fd) ?? 0);
+  // The kernel records EPIPE when the reset arrives after the end, so that all data has arrived.
+  return error !== 0 && error !== constants.errno.EPIPE;
 }
 
 /** A socket of `node:net`, or of `rdma-rpc/socket`. */

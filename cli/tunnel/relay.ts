@@ -3,9 +3,10 @@
  * passed to the other. The serving end of `rdma-rpc tunnel` uses this file for clients that need no tunnel.
  */
 import type { Socket as NetSocket } from 'node:net';
+import { readError } from '../../runtime/socket/errors.ts';
 import type { Socket } from '../../runtime/socket/socket.ts';
 import type { RelayCounts } from './counts.ts';
-import { reset } from './program-side.ts';
+import { endedByReset, reset } from './program-side.ts';
 
 type Either = NetSocket | Socket;
 
@@ -16,7 +17,10 @@ function join(from: Either, to: Either, onBytes: (bytes: number) => void): void 
     if (!to.write(bytes)) from.pause();
   });
   to.on('drain', () => from.resume());
-  from.on('end', () => to.end());
+  from.on('end', () => {
+    if (endedByReset(from)) from.destroy(readError(undefined));
+    else to.end();
+  });
   from.on('close', () => {
     if (!from.readableEnded || from.errored !== null) reset(to);
   });

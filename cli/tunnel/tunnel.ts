@@ -59,8 +59,10 @@ async function run(flags: TunnelFlags): Promise<void> {
     fail(error, 1);
     process.exit();
   }
+  // Signals are handled before the line is printed, because a program that waits for the line may send one.
+  const over = drained(end, flags.grace, () => counts.open);
   console.error(`${flags.listen === undefined ? 'serving' : 'listening'} on ${end.bound}, to ${flags.to}`);
-  await drained(end, flags.grace, () => counts.open);
+  await over;
   reports.flush();
   process.exit(0);
 }

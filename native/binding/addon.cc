@@ -14,6 +14,7 @@
 #include "binding/freed_memory.h"
 #include "binding/objects/verbs_inspection.h"
 #include "binding/peer_credentials.h"
+#include "binding/socket_error.h"
 #include "binding/unix_socket.h"
 #include "binding/verbs/verbs_device.h"
 #include "fabric/acceptor.h"
@@ -73,6 +74,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   rdma_rpc::binding::define_verbs_inspection(env, exports);
   exports.Set("unlockFile", Napi::Function::New(env, rdma_rpc::binding::unlock_file));
   exports.Set("peerCredentials", Napi::Function::New(env, rdma_rpc::binding::peer_credentials));
+  exports.Set("takeSocketError", Napi::Function::New(env, rdma_rpc::binding::take_socket_error));
   return exports;
 }
 

@@ -30,8 +30,8 @@ function find(): Collector | undefined {
       setFlagsFromString('--expose-gc');
       const gc: unknown = runInNewContext('globalThis.gc');
       if (!isExposed) setFlagsFromString('--no-expose-gc');
-      if (typeof gc === 'function')
-        return (what) => void gc(what === 'young' ? { type: 'minor' } : undefined);
+      // V8 collects only young objects if it gets any argument without a type, even `undefined`.
+      if (typeof gc === 'function') return (what) => void (what === 'young' ? gc({ type: 'minor' }) : gc());
     }
     return undefined;
   } catch {

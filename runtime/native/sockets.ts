@@ -47,4 +47,9 @@ export interface NativeSockets {
    * connected or began to listen. Returns undefined for other descriptors.
    */
   peerCredentials(fd: number): Readonly<Record<'pid' | 'uid' | 'gid', number>> | undefined;
+  /**
+   * Returns the errno that the kernel has recorded for a socket, or 0. The kernel forgets the error when it
+   * is read.
+   */
+  takeSocketError(fd: number): number;
 }

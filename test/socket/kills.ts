@@ -13,6 +13,7 @@ import {
 import { fileURLToPath } from 'node:url';
 import { connect, createServer, type Socket } from 'rdma-rpc/socket';
 import { expect, onTestFinished } from 'vitest';
+import { endedByReset } from '../../cli/tunnel/program-side.ts';
 
 const program = fileURLToPath(new URL('../../dist/test/socket/kill-process.js', import.meta.url));
 const pattern = Buffer.alloc(100_000, 'kill');
@@ -28,7 +29,10 @@ export type Through = (server: string) => Promise<{ readonly address: string; cl
 const nothing: Through = (address) => Promise.resolve({ address, close: () => Promise.resolve() });
 
 export interface Seen {
-  /** Events of each connection, `end`, `error CODE` and `close`. */
+  /**
+   * Events of each connection: `end`, `reset` (a reset that Node reports as an end), `error CODE` and
+   * `close`.
+   */
   readonly events: string[][];
   wrongBytes: number;
 }
@@ -49,7 +53,7 @@ export function watch(socket: NetSocket | Socket, seen: Seen, onData: () => void
       at += count;
     }
   });
-  socket.on('end', () => events.push('end'));
+  socket.on('end', () => events.push(endedByReset(socket) ? 'reset' : 'end'));
   socket.on('error', (error: NodeJS.ErrnoException) => events.push(`error ${error.code}`));
   const write = (): void => {
     if (!socket.destroyed && socket.writable) socket.write(pattern, () => setImmediate(write));
@@ -159,6 +163,8 @@ export async function expectEnds(
   expect(seen.wrongBytes).toBe(0);
   expect(seen.events).toHaveLength(rounds * connections);
   const gone =
-    library === 'ours' ? /^error (ECONNRESET|EPIPE), close$/ : /^(end|(end, )?error \w+|end), close$/;
+    library === 'ours'
+      ? /^error (ECONNRESET|EPIPE), close$/
+      : /^(end|reset|((end|reset), )?error \w+), close$/;
   expect(seen.events.map((each) => each.join(', ')).filter((each) => !gone.test(each))).toEqual([]);
 }

@@ -14,10 +14,10 @@ import { type Running, start } from './running.ts';
 /**
  * The kernel ends the connections of the killed end: with a reset if it had unread bytes, otherwise with an
  * orderly end. The surviving end knows that bytes may be lost, so its programs always see a reset. A unix
- * socket has no reset.
+ * socket has no reset. The programs run in this process, whose Node may report a reset as an end (`watch`).
  */
-const cutByKernel = /^(end|(end, )?error (ECONNRESET|EPIPE)), close$/;
-const cutByTunnel = /^error (ECONNRESET|EPIPE), close$/;
+const cutByKernel = /^(end|reset|((end|reset), )?error (ECONNRESET|EPIPE)), close$/;
+const cutByTunnel = /^(reset|(reset, )?error (ECONNRESET|EPIPE)), close$/;
 
 /**
  * Kills an end `rounds` times, and expects on both sides that each of `connections` connections ended once,

@@ -1,11 +1,12 @@
 /** Tests `rdma-rpc tunnel` as processes: flags, metrics, signals, a killed and a restarted far end. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
-import { run } from '../command.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { main, run } from '../command.ts';
 import { dialTo, program } from './ends.ts';
 import { start } from './running.ts';
 
@@ -52,6 +53,24 @@ test('SIGTERM drains, and metrics count', async () => {
   expect(await lost(socket)).toBe('end');
   expect([await near.exit, await far.exit]).toEqual([0, 0]);
   await echo.close();
+});
+
+test('SIGTERM drains as soon as the tunnel has said that it listens', async () => {
+  const atOnce = `
+    const print = console.error;
+    console.error = (line) => {
+      print(line);
+      if (line.startsWith('listening')) process.kill(process.pid, 'SIGTERM');
+    };
+  `;
+  const preload = `data:text/javascript,${encodeURIComponent(atOnce)}`;
+  const to = `unix:${join(tmpdir(), 'tunnel-to-nowhere')}`;
+  const args = ['--import', preload, main, 'tunnel', '--listen', '127.0.0.1:0', '--to', to];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [errors, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  expect(errors).toMatch(/^listening on .*\nSIGTERM: /);
+  expect(code).toBe(0);
 });
 
 test('a killed far end is a reset, and a restarted one serves again', async () => {
