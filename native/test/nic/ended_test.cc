@@ -126,7 +126,8 @@ TEST(EndOfAQueuePair, OfSoftRoceThatWaitsWithATooSmallMtuNeedsFewCommands) {
   EXPECT_LE(nic.commands - before, 2 * kMany + kMany / 2);
 }
 
-/// This driver gives no reason when it rejects a request of the peer, so the error says what may have happened.
+/// This driver gives no reason when it rejects a request of the peer, so the error says what may have
+/// happened.
 TEST(EndOfAQueuePair, OfSoftRoceNamesARejectedRequestAsAPossibleCause) {
   Machine machine;
   Nic& nic = machine.add(soft_roce("rxe0"));
