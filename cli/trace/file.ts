@@ -17,6 +17,8 @@ import { eventRowBytes } from '../../runtime/native/event-row.ts';
 export interface Trace {
   readonly about: TraceAbout;
   readonly rows: readonly Uint8Array[];
+  /** Number of events that the file should have and that are missing at its end. */
+  readonly missing: number;
 }
 
 /** A size that the contexts of a large process do not reach. */
@@ -56,12 +58,19 @@ function isAbout(value: unknown): value is TraceAbout {
   );
 }
 
-/** Throws an Error with a sentence that continues the name of the file. */
+/**
+ * Reads the contents of a file. A process that dies while it writes its trace leaves only the beginning,
+ * whose complete events are read. Throws an Error with a sentence that continues the name of the file.
+ */
 export function traceIn(bytes: Uint8Array): Trace {
   const none = 'is not a trace of rdma-rpc';
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (bytes.length < traceHeadBytes || head.toString('latin1', 0, traceMagic.length) !== traceMagic)
-    throw new Error(none);
+  const magic = head.toString('latin1', 0, Math.min(traceMagic.length, bytes.length));
+  if (!traceMagic.startsWith(magic)) throw new Error(none);
+  if (bytes.length < traceHeadBytes)
+    throw new Error(
+      `is cut off: it has ${bytes.length} bytes and no events; the process has died before it could write them`,
+    );
   const version = head.readUInt32LE(8);
   if (version !== traceVersion)
     throw new Error(
@@ -79,14 +88,18 @@ export function traceIn(bytes: Uint8Array): Trace {
   }
   if (!isAbout(about)) throw new Error(`${none}: its description is not that of a trace`);
   const rows: Uint8Array[] = [];
+  const contexts: TraceContext[] = [];
   let at = rowsAt;
-  for (const context of about.contexts as readonly TraceContext[]) {
-    const end = at + context.rows * eventRowBytes;
-    if (end > bytes.length) throw new Error('is cut off: it has fewer events than it says');
+  let missing = 0;
+  for (const context of about.contexts) {
+    const count = Math.min(context.rows, Math.floor((bytes.length - at) / eventRowBytes));
+    const end = at + count * eventRowBytes;
     rows.push(bytes.subarray(at, end));
+    contexts.push({ ...context, rows: count });
+    missing += context.rows - count;
     at = end;
   }
-  return { about, rows };
+  return { about: { ...about, contexts }, rows, missing };
 }
 
 /** Reads a trace file. Throws an Error whose message can be shown to the user. */

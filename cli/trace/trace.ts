@@ -90,7 +90,7 @@ function traceOf(target: string | undefined): Trace {
     wallMs: Date.now(),
     contexts: contexts.map(({ rows, ...context }) => ({ ...context, rows: rows.length / eventRowBytes })),
   };
-  return { about, rows: contexts.map(({ rows }) => rows) };
+  return { about, rows: contexts.map(({ rows }) => rows), missing: 0 };
 }
 
 function matching(events: readonly TraceEvent[], flags: TraceFlags): TraceEvent[] {
@@ -105,7 +105,11 @@ function matching(events: readonly TraceEvent[], flags: TraceFlags): TraceEvent[
 
 async function run(target: string | undefined, flags: TraceFlags): Promise<void> {
   const trace = traceOf(target);
-  const { about } = trace;
+  const { about, missing } = trace;
+  if (missing > 0)
+    console.error(
+      `${target} is cut off: ${missing} ${missing === 1 ? 'event is' : 'events are'} missing at its end, as when a process dies while it writes its trace; the events before that are used`,
+    );
   if (flags.save !== undefined) writeOutput(flags.save, traceFile(about, trace.rows), { mode });
   const events = matching(eventsOfTrace(trace), flags);
   if (flags.chrome !== undefined) {

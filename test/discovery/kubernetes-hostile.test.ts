@@ -2,33 +2,13 @@
  * Tests an API server that sends very many slices, very many changes, an event without end, and lists that
  * are none.
  */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { ServerAddress } from 'rdma-rpc';
-import { type EndpointSlicesOptions, endpointSlices } from 'rdma-rpc/kubernetes';
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { caught, until } from '../outcomes.ts';
-import { ends } from '../security/ends.ts';
-import { ApiServer, type SliceGiven } from './api-server.ts';
-import { afterwards, channelTo, known } from './bed.ts';
+import type { SliceGiven } from './api-server.ts';
+import { api, resolver } from './api-server-bed.ts';
+import { channelTo, known } from './bed.ts';
 
-let api: ApiServer;
-let tokenFile: string;
-beforeEach(async () => {
-  tokenFile = join(ends.folder, 'token');
-  writeFileSync(tokenFile, 'first\n');
-  api = await new ApiServer().start();
-  afterwards(() => api.stop());
-});
-const resolver = (options: Partial<EndpointSlicesOptions> = {}) =>
-  endpointSlices({
-    service: 'greeter',
-    namespace: 'shop',
-    server: api.url,
-    ca: api.authority.ca,
-    tokenFile,
-    ...options,
-  });
 const hostOf = (i: number): string => `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`;
 
 test('many changes of a long list are delivered together', async () => {

@@ -9,8 +9,9 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { caught, until } from '../outcomes.ts';
 import { Authority } from '../security/certificates.ts';
 import { ends } from '../security/ends.ts';
-import { ApiServer, type EndpointGiven, objectOf, type SliceGiven, statusOf } from './api-server.ts';
-import { afterwards, channelTo, known, serve, sorted } from './bed.ts';
+import { type EndpointGiven, objectOf, type SliceGiven, statusOf } from './api-server.ts';
+import { api, resolver, tokenFile } from './api-server-bed.ts';
+import { channelTo, known, serve, sorted } from './bed.ts';
 
 vi.mock('../../runtime/discovery/limits.ts', async (original) => ({
   ...(await original<typeof import('../../runtime/discovery/limits.ts')>()),
@@ -18,24 +19,6 @@ vi.mock('../../runtime/discovery/limits.ts', async (original) => ({
   registryPauseMs: { first: 20, max: 200 },
 }));
 
-let api: ApiServer;
-let tokenFile: string;
-beforeEach(async () => {
-  tokenFile = join(ends.folder, 'token');
-  writeFileSync(tokenFile, 'first\n');
-  api = await new ApiServer().start();
-  afterwards(() => api.stop());
-});
-
-const resolver = (options: Partial<EndpointSlicesOptions> = {}) =>
-  endpointSlices({
-    service: 'greeter',
-    namespace: 'shop',
-    server: api.url,
-    ca: api.authority.ca,
-    tokenFile,
-    ...options,
-  });
 const resolved = (options: Partial<EndpointSlicesOptions> = {}) =>
   resolver(options).resolve(AbortSignal.timeout(30_000)) as Promise<{ address: string; zone?: string }[]>;
 const addressesOf = async (options: Partial<EndpointSlicesOptions> = {}): Promise<string> =>

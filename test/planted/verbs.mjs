@@ -190,6 +190,21 @@ export const verbsBugs = [
     caughtBy: 'EndOfAQueuePair.DoesNotAskAboutThePortForEachOfMany',
   },
   {
+    name: 'a queue pair of soft-RoCE waits for ever when the MTU has become too small',
+    file: 'fabric/verbs/soft/rxe.cc',
+    from: '  if (const std::string why = why_too_long(); !why.empty()) return qp_.fail(why);\n',
+    to: '',
+    caughtBy: 'EndOfAQueuePair.OfSoftRoceThatWaitsWithATooSmallMtuNeedsFewCommands',
+  },
+  {
+    name: 'each queue pair of soft-RoCE that waits asks about the MTU of its port',
+    file: 'fabric/verbs/port_state.h',
+    sources: ['fabric/verbs/soft/rxe.cc'],
+    from: '    if (now >= mtu_outdated_) {\n',
+    to: '    if (now != mtu_outdated_) {\n',
+    caughtBy: 'EndOfAQueuePair.OfSoftRoceThatWaitsWithATooSmallMtuNeedsFewCommands',
+  },
+  {
     name: 'a port that has just been asked about counts as up after it goes down',
     file: 'fabric/verbs/events.cc',
     from: '    case IBV_EVENT_PORT_ERR:\n      port_state_.forget();\n',

@@ -114,7 +114,8 @@ test('unauthenticated peers that retry from many addresses, up to an attach, kee
   const { address } = await serve({ handshakesMax: 4, sessionsMax: 32 });
   await surround(address, attaching(), (number) => `127.0.1.${1 + number}`);
   for (let number = 0; number < 3; ++number) {
-    const channel = createChannel(address, { fabric: 'tcp' });
+    // On a busy machine, the peers of this process and the client need more than the default of 5 s.
+    const channel = createChannel(address, { fabric: 'tcp', connectTimeoutMs: 60_000 });
     closing.push(() => channel.close());
     // The call does not wait for a server, so a refusal would end it.
     expect(await createClient(EchoDefinition, channel).echo({ number })).toMatchObject({ number });

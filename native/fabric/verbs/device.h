@@ -60,6 +60,8 @@ class Device final : public fabric::Device {
   void refresh_port();
   /// Returns why the port can neither send nor receive, or "" when it can. See port_state.h.
   const std::string& why_port_down() { return port_state_.why_down(context_.get(), port_.number); }
+  /// Returns the active MTU of the port as an ibv_mtu, or 0 when it is unknown. See port_state.h.
+  std::uint32_t port_mtu() { return port_state_.mtu(context_.get(), port_.number); }
   soft::Driver driver() const { return probed_.driver; }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* pd() const { return pd_.get(); }

@@ -1,7 +1,8 @@
-// Finds the reason why a device's port is down, for the errors of queue pairs that have ended. A NIC may end
-// hundreds of queue pairs at once, and each question about the port is a command to its firmware. Therefore
-// one answer serves all queue pairs that end within a short time. This file is used by Device, on the thread
-// that polls its queues.
+// This is the state of a device's port: the reason why it is down, for the errors of queue pairs that have
+// ended, and its MTU, for queue pairs whose requests do not move. Hundreds of queue pairs may need the answer
+// at once, and each question about the port is a command to the NIC's firmware, or takes a lock of the
+// kernel. Therefore one answer serves all queue pairs that need it within a short time. This file is used by
+// Device, on the thread that polls its queues.
 #pragma once
 
 #include <chrono>
@@ -24,12 +25,25 @@ class PortState {
     }
     return text_;
   }
-  /// Drops the text, because the device has reported that the port has come up or gone down.
-  void forget() { outdated_ = {}; }
+  /// Returns the active MTU of the port, which is at most half a second old, or 0 when the device does not
+  /// say. A change of the MTU has no event.
+  std::uint32_t mtu(ibv_context* device, std::uint8_t port) {
+    constexpr std::chrono::milliseconds kFresh{500};
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= mtu_outdated_) {
+      ibv_port_attr attr{};
+      mtu_ = ibv_query_port(device, port, &attr) == 0 ? static_cast<std::uint32_t>(attr.active_mtu) : 0;
+      mtu_outdated_ = now + kFresh;
+    }
+    return mtu_;
+  }
+  /// Drops the answers, because the device has reported that the port has come up or gone down.
+  void forget() { outdated_ = mtu_outdated_ = {}; }
 
  private:
   std::string text_;
-  std::chrono::steady_clock::time_point outdated_;
+  std::uint32_t mtu_ = 0;
+  std::chrono::steady_clock::time_point outdated_, mtu_outdated_;
 };
 
 }  // namespace rdma_rpc::fabric::verbs

@@ -85,13 +85,52 @@ TEST(EndOfAQueuePair, NamesAPortThatWentDownAMomentAfterItWasUp) {
   EXPECT_EQ(why.find("nic0 port 1 is DOWN"), 0u) << why;
 }
 
-/// This driver gives no reason when it rejects a request of the peer, so the error says what may have happened.
-TEST(EndOfAQueuePair, OfSoftRoceNamesARejectedRequestAsAPossibleCause) {
+Profile soft_roce(const std::string& name) {
   constexpr std::uint32_t kSoftRoceVendor = 0xffffff;
-  Machine machine;
-  Profile profile = named("rxe0");
+  Profile profile = named(name);
   profile.attributes.vendor_id = kSoftRoceVendor;
-  Nic& nic = machine.add(profile);
+  return profile;
+}
+
+/// The peers have no receives, so the requests wait. The check must not send two commands for each of many
+/// queue pairs in each second.
+TEST(EndOfAQueuePair, OfSoftRoceThatWaitsWithATooSmallMtuNeedsFewCommands) {
+  constexpr std::size_t kMany = 40;
+  Machine machine;
+  Nic& nic = machine.add(soft_roce("rxe0"));
+  Nic& peer_nic = machine.add(named("nic1"));
+  fabric::VerbsOptions waits;
+  waits.rnr_retry = 7;  // without end
+  const auto device = open(nic, waits), peer = open(peer_nic);
+  std::vector<std::unique_ptr<Connected>> pairs;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const auto& pair = pairs.emplace_back(std::make_unique<Connected>(*device, *peer));
+    ASSERT_EQ(pair->error, "");
+    const fabric::SendWr send{};
+    ASSERT_EQ(pair->client->post_send({&send, 1}), 1u);
+  }
+  nic.port.active_mtu = IBV_MTU_1024;
+  const std::uint64_t before = nic.commands;
+  for (const auto& pair : pairs) {
+    fabric::Wc wc;
+    while (pair->client->error().empty()) {
+      pair->client_cq->arm();  // This starts the watchdog's timer.
+      pair->client_cq->acknowledge();
+      pair->client_cq->poll({&wc, 1});
+    }
+    EXPECT_EQ(pair->client->error(),
+              "rxe0 sends packets of up to 1024 bytes now, and this connection needs 4096 bytes: the MTU of "
+              "its network interface has become smaller; a new connection uses the new MTU");
+  }
+  // One command asks each queue pair for its path MTU, and one ends it.
+  EXPECT_LE(nic.commands - before, 2 * kMany + kMany / 2);
+}
+
+/// This driver gives no reason when it rejects a request of the peer, so the error says what may have
+/// happened.
+TEST(EndOfAQueuePair, OfSoftRoceNamesARejectedRequestAsAPossibleCause) {
+  Machine machine;
+  Nic& nic = machine.add(soft_roce("rxe0"));
   Nic& peer_nic = machine.add(named("nic1"));
   const auto device = open(nic), peer = open(peer_nic);
   const Connected pair(*device, *peer);

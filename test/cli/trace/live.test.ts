@@ -3,7 +3,16 @@
  * failing session leaves.
  */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Channel, createChannel, createClient } from 'rdma-rpc';
@@ -75,6 +84,17 @@ describe('the trace of a running process', () => {
       { kind: 'frame-out', frame: 'response', status: 'OK', method: call!.method },
     ]);
     expect(call!.method).toMatch(/Echo\/Echo$/);
+  });
+
+  test('is read from a file that is cut off, up to the end of the file', async () => {
+    const path = join(folder, 'saved.trace');
+    expect(await run('trace', pid(), '--save', path)).toMatchObject({ code: 0 });
+    const { events } = await json(path);
+    truncateSync(path, statSync(path).size - eventRowBytes - 1);
+    const { code, out, errors } = await run('trace', path, '--json');
+    expect(errors).toContain(`${path} is cut off: 2 events are missing at its end, as when a process dies`);
+    const cut = expectSchema<Printed>('trace', JSON.parse(out) as Printed);
+    expect([code, cut.events]).toEqual([0, events.slice(0, -2)]);
   });
 
   test('is filtered by flags, and --last selects the last of these events', async () => {

@@ -307,8 +307,7 @@ void CmConnection::expire() {
   const std::string what = qp_.address().active != 0 ? "no answer from " + peer_name()
                            : ready_                  ? "the peer began to connect, but did not finish"
                                                      : "the peer did not ask for the connection";
-  fail(what + " within " + std::to_string(qp_.connect_timeout_ms()) +
-       " ms (option verbs.connectTimeoutMs, which the devices of an attempt share)");
+  fail(what + qp_.within_limit());
 }
 
 void CmConnection::up() {

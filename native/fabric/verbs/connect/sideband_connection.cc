@@ -114,10 +114,8 @@ std::string SidebandConnection::move_to_rts() {
 }
 
 void SidebandConnection::expire() {
-  qp_.fail("no host answers for the peer's GID " + gid_text(peer_.gid.data()) + " within " +
-           std::to_string(qp_.connect_timeout_ms()) +
-           " ms (option verbs.connectTimeoutMs, which the devices of an attempt share; from " +
-           device_.capabilities().name + ", GID " + gid_text(qp_.address().gid.data()) + ")");
+  qp_.fail("no host answers for the peer's GID " + gid_text(peer_.gid.data()) + " from " +
+           device_.capabilities().name + ", GID " + gid_text(qp_.address().gid.data()) + qp_.within_limit());
 }
 
 void SidebandConnection::disconnect() {

@@ -115,6 +115,15 @@ QpState QueuePair::state() const {
   return attr.qp_state == IBV_QPS_ERR ? QpState::err : state_;
 }
 
+std::string QueuePair::within_limit() const {
+  const std::uint32_t own = device_.options().connect_timeout_ms;
+  const std::string text = " within " + std::to_string(connect_timeout_ms_) + " ms";
+  if (connect_timeout_ms_ >= own) return text + " (option verbs.connectTimeoutMs)";
+  // runtime/control/rails.ts has computed this limit.
+  return text + " (one device's part of the shorter of option verbs.connectTimeoutMs, which is " +
+         std::to_string(own) + " ms, and 80 % of option connectTimeoutMs of the channel)";
+}
+
 std::vector<std::byte> QueuePair::local_address() const { return encode(address_); }
 
 std::string QueuePair::connect(std::span<const std::byte> remote_address) {

@@ -64,6 +64,8 @@ class QueuePair final : public fabric::QueuePair {
   bool is_stepwise() const { return stepwise_; }
   /// Returns the time limit of an attempt to connect.
   std::uint32_t connect_timeout_ms() const { return connect_timeout_ms_; }
+  /// Returns " within N ms" and the options of this limit, for the error of an attempt that took too long.
+  std::string within_limit() const;
   const Address& address() const { return address_; }
   const std::optional<FirstWords>& first_words() const { return words_; }
   /// Returns all rights that the peer may get on this queue pair. The key of each request restricts them.

@@ -104,17 +104,20 @@ std::uint32_t Rxe::invalidated_key(const ibv_wc& completion) const {
 }
 
 /// Returns why the longest packets of the connection can no longer be sent, or "" when they can.
-std::string Rxe::why_too_long() const {
-  const Device& device = qp_.device();
-  ibv_qp_attr made{};
-  ibv_qp_init_attr init{};
-  ibv_port_attr now{};
-  if (ibv_query_qp(qp_.get(), &made, IBV_QP_PATH_MTU, &init) != 0 ||
-      ibv_query_port(device.context(), device.port().number, &now) != 0 || made.path_mtu <= now.active_mtu)
-    return "";
-  const auto bytes = [](ibv_mtu mtu) { return std::to_string(128u << mtu) + " bytes"; };
-  return device.capabilities().name + " sends packets of up to " + bytes(now.active_mtu) +
-         " now, and this connection needs " + bytes(made.path_mtu) +
+std::string Rxe::why_too_long() {
+  // A connection keeps its path MTU, so the device is asked once.
+  if (path_mtu_ == 0) {
+    ibv_qp_attr made{};
+    ibv_qp_init_attr init{};
+    if (ibv_query_qp(qp_.get(), &made, IBV_QP_PATH_MTU, &init) != 0) return "";
+    path_mtu_ = static_cast<std::uint32_t>(made.path_mtu);
+  }
+  Device& device = qp_.device();
+  const std::uint32_t now = device.port_mtu();
+  if (now == 0 || path_mtu_ <= now) return "";
+  const auto bytes = [](std::uint32_t mtu) { return std::to_string(128u << mtu) + " bytes"; };
+  return device.capabilities().name + " sends packets of up to " + bytes(now) +
+         " now, and this connection needs " + bytes(path_mtu_) +
          ": the MTU of its network interface has become smaller; a new connection uses the new MTU";
 }
 

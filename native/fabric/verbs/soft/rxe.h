@@ -61,7 +61,7 @@ class Rxe final : public Workaround {
 
  private:
   void release();
-  std::string why_too_long() const;
+  std::string why_too_long();
 
   QueuePair& qp_;
   struct Pending {
@@ -73,6 +73,7 @@ class Rxe final : public Workaround {
   };
   std::deque<Pending> pending_;  ///< the last entries of the queue pair's sends
   std::uint32_t last_packet_ = ~std::uint32_t{0}, last_long_write_ = ~std::uint32_t{0};
+  std::uint32_t path_mtu_ = 0;  ///< an ibv_mtu, or 0 until why_too_long() has asked
   /// Number of empty WRITEs that second() has posted and that are not known to be complete.
   std::uint32_t rings_ = 0, behind_ring_ = 0;
 };

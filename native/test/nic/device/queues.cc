@@ -203,6 +203,7 @@ IN_FRONT int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
 IN_FRONT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
   commanded(qp->context);
   attributes->qp_state = qp->state;
+  attributes->path_mtu = static_cast<const Qp*>(qp)->attributes.path_mtu;
   return 0;
 }
 IN_FRONT int ibv_destroy_qp(ibv_qp* handle) {
