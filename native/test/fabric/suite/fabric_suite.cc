@@ -241,10 +241,9 @@ bool FabricSuite::refused_with(const Wc& wc, WcStatus status) const {
   return wc.status == status || forgets || (!caps().names_refusals && wc.status != WcStatus::success);
 }
 
-bool FabricSuite::written(const Memory& memory, std::uint64_t offset, std::uint64_t length,
-                          std::uint32_t seed) {
+bool FabricSuite::arrived(const std::function<bool()>& there) {
   const auto deadline = std::chrono::steady_clock::now() + kTimeout;
-  while (!memory.holds(offset, length, seed)) {
+  while (!there()) {
     if (caps().names_refusals || std::chrono::steady_clock::now() > deadline) return false;
     fabric_->pump();
   }

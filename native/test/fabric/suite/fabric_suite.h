@@ -152,10 +152,11 @@ class FabricSuite : public ::testing::TestWithParam<FabricFactory> {
   Wc expect(Side& side, std::uint64_t wr_id, WcStatus status = WcStatus::success);
   /// Works like next(), and also checks that the completion has an error of any kind.
   Wc expect_error(Side& side, std::uint64_t wr_id);
-  /// Returns whether `memory` holds the bytes of a WRITE that has completed at its sender. On a device that does
-  /// not name refusals (iWARP), a WRITE completes when the network has accepted it, so the bytes may come later
-  /// (RFC 5040, section 5.5). There this function waits for them, up to the timeout of the suite.
-  bool written(const Memory& memory, std::uint64_t offset, std::uint64_t length, std::uint32_t seed);
+  /// Returns whether `there()` says that the bytes of WRITEs have arrived that have completed at their sender.
+  /// On a device that does not name refusals (iWARP), a WRITE completes when the network has accepted it, so
+  /// the bytes may come later (RFC 5040, section 5.5). There this function waits for them, up to the timeout of
+  /// the suite.
+  bool arrived(const std::function<bool()>& there);
   /// Returns whether `wc` gives `status` as the reason of the refusal, if the device can know the reason.
   bool refused_with(const Wc& wc, WcStatus status) const;
   /// Checks that both queue pairs have gone to ERR, and removes their flushed receives.

@@ -23,7 +23,7 @@ TEST_P(FabricSuite, WritesPlaceEveryByteInBothDirections) {
       const Sge sge = source.sge(0, bytes);
       post(*from, request(Opcode::rdma_write, seed, {&sge, 1}, target.addr(1), target.rkey()));
       expect(*from, seed);
-      EXPECT_TRUE(written(target, 1, bytes, seed));
+      EXPECT_TRUE(arrived([&] { return target.holds(1, bytes, seed); }));
       EXPECT_TRUE(target.all(0, 1, 0xee) && target.all(bytes + 1, 1, 0xee))
           << "bytes beside the target changed";
     }
@@ -64,7 +64,7 @@ TEST_P(FabricSuite, AWriteGathersAndAReadScatters) {
   }
   post(client_, request(Opcode::rdma_write, 1, sges, remote.addr(5), remote.rkey()));
   expect(client_, 1);
-  EXPECT_EQ(std::memcmp(remote.data() + 5, wanted.data(), wanted.size()), 0);
+  EXPECT_TRUE(arrived([&] { return std::memcmp(remote.data() + 5, wanted.data(), wanted.size()) == 0; }));
 
   remote.fill(0, 4096, 2);
   local.paint(0);

@@ -144,7 +144,8 @@ TEST_P(FabricSuite, RandomRequestsDoWhatTheModelSays) {
         ASSERT_EQ(wc.status != WcStatus::success, ends_badly && id + 1 == count) << to_string(wc.status);
       }
       settle();
-      ASSERT_TRUE(mine.agrees() && theirs.agrees()) << "memory differs after round " << round;
+      ASSERT_TRUE(arrived([&] { return mine.agrees() && theirs.agrees(); }))
+          << "memory differs after round " << round;
       if (ends_badly) {
         EXPECT_EQ(from.qp->state(), QpState::err);
         for (Side* side : sides) side->completions.clear();

@@ -142,14 +142,21 @@ class Watchdog : public ScriptedDevice {
   static constexpr long kSecondNs = 100'000'000;
   Watchdog() { provider_.script().second_ns = kSecondNs; }
 
-  /// Sleeps until the side is woken; nothing else checks the queue.
-  static void sleep_until_down(Side& side, std::uint32_t session) {
+  /// Sleeps until the side is woken; nothing else checks the queue. The limit is a number of the watchdog's
+  /// checks, which does not depend on the speed of the machine.
+  void sleep_until_down(Side& side, std::uint32_t session) {
     constexpr int kHangMs = 30'000;
+    constexpr std::uint32_t kChecksMax = 500;
+    const std::uint32_t before = provider_.script().seconds;
     while (!side.is_down(session)) {
       if (side.turn(real_now_ns())) continue;
       pollfd fd{side.context->cq().fd(), POLLIN, 0};
       if (::poll(&fd, 1, kHangMs) == 0) {
         ADD_FAILURE() << "nothing has woken the sleeper";
+        return;
+      }
+      if (provider_.script().seconds - before > kChecksMax) {
+        ADD_FAILURE() << "the watchdog has not ended the session in " << kChecksMax << " checks";
         return;
       }
       side.context->cq().acknowledge();
