@@ -1,4 +1,4 @@
-// This is the state of a device's port: the reason why it is down, for the errors of queue pairs that have
+// Keeps the state of a device's port: the reason why it is down, for the errors of queue pairs that have
 // ended, and its MTU, for queue pairs whose requests do not move. Hundreds of queue pairs may need the answer
 // at once, and each question about the port is a command to the NIC's firmware, or takes a lock of the
 // kernel. Therefore one answer serves all queue pairs that need it within a short time. This file is used by
