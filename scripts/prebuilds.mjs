@@ -99,6 +99,8 @@ export function copyLocal() {
   const built = (name) => join(root, 'build/Release', name);
   // Set-up runs without a compiler if a binary already exists, and that may be this binary.
   if (!existsSync(built(PRODUCTS[0]))) return;
+  // Without its stamp, buildPrebuilt() replaces these binaries again.
+  rmSync(join(root, 'build', '.stamps', `portable-${process.arch}`), { force: true });
   mkdirSync(target, { recursive: true });
   for (const name of PRODUCTS) {
     // The plug-in is built only where the headers of libibverbs are installed. Without it the package has no

@@ -118,6 +118,10 @@ test('no package has conditions, tests or scripts of this repository', () => {
   }
 });
 
+test('a later build for all platforms replaces the binaries of this machine', () => {
+  expect(existsSync(join(root, 'build', '.stamps', `portable-${process.arch}`))).toBe(false);
+});
+
 describe.each([
   { system: 'this machine', flags: [], platform: [`@rdma-rpc/linux-${process.arch}`] },
   { system: 'macOS', flags: ['--os=darwin', '--cpu=arm64'], platform: [] },
