@@ -148,7 +148,7 @@ export class Resolution {
     if (this.#again) this.askNow();
   }
 
-  /** Uses a list that the resolver has pushed. Returns the number of its servers. Throws for an invalid list. */
+  /** Uses a list that the resolver has pushed. Returns the number of servers. Throws for an invalid list. */
   #take(given: List): number {
     const servers = this.#checked(given);
     ++this.#pushed;
