@@ -190,7 +190,7 @@ const INSTALL_PAGES = [
 ];
 
 /** Returns the pages, given as path → text, that tell readers to install a package file. */
-export const unpublishedIn = (pages) =>
+const unpublishedIn = (pages) =>
   Object.entries(pages)
     .filter(([, text]) => /not in the npm registry|rdma-rpc-\d+\.\d+\.\d+\.tgz/.test(text))
     .map(([page]) => `${page} says how to install a package file, not how to install from the registry`);
