@@ -9,6 +9,7 @@ import { dirname, join, normalize } from 'node:path';
 import { root } from '../command.mjs';
 import { tooMuch } from '../symbols.mjs';
 import { filesUnder, importsOf } from './closure.mjs';
+import { INSTALL_PAGES, unpublishedIn } from './install-pages.mjs';
 import { relativeLinks } from './links.mjs';
 
 const MB = 1e6;
@@ -180,20 +181,6 @@ export const packageChecks = {
  * this machine's glibc.
  */
 export const binaryChecks = { 'binaries load where they say': binaries };
-
-/** The pages that tell readers how to get the package, before and after the first release. */
-const INSTALL_PAGES = [
-  'README.md',
-  'docs/start/install.md',
-  'docs/start/quick-start.md',
-  'docs/deploy/docker.md',
-];
-
-/** Returns the pages, given as path → text, that tell readers to install a package file. */
-const unpublishedIn = (pages) =>
-  Object.entries(pages)
-    .filter(([, text]) => /not in the npm registry|rdma-rpc-\d+\.\d+\.\d+\.tgz/.test(text))
-    .map(([page]) => `${page} says how to install a package file, not how to install from the registry`);
 
 /** The checks of the repository. `version` is that of package.json. */
 export const repositoryChecks = {

@@ -21,7 +21,7 @@ const { publish } = (await load('release/publish.mjs')) as {
 const { CommandFailed } = (await load('command.mjs')) as {
   CommandFailed: new (command: readonly string[], code: number, output: string) => Error;
 };
-const { unpublishedIn } = (await load('release/checks.mjs')) as {
+const { unpublishedIn } = (await load('release/install-pages.mjs')) as {
   unpublishedIn(pages: Readonly<Record<string, string>>): string[];
 };
 const subject = { name: '@rdma-rpc/linux-x64', version: '1.2.3', folder: '/made' };
