@@ -62,10 +62,12 @@ const sharedFolders = [
  * Files that replace a module, a timer or the clock of their process, which the files after them would see,
  * or that count what all contexts of the process do: one of an earlier file may close meanwhile. A file that
  * restores the clock needs its own process, too: a context that opens under a replaced clock keeps that
- * clock's origin, and later calls on it would pass their deadlines at once.
+ * clock's origin, and later calls on it would pass their deadlines at once. Files that write programs and run
+ * them need their own process as well: a program that another thread starts at that moment inherits the open
+ * file, and the kernel runs no file that is open for writing (ETXTBSY).
  */
 const needsProcess =
-  /\bvi\.(mock|useFakeTimers)\(|\bdeadlines\.(run|refresh|endTurn)\(|\breplaceClock\(|[^.]\bstats\(/;
+  /\bvi\.(mock|useFakeTimers)\(|\bdeadlines\.(run|refresh|endTurn)\(|\breplaceClock\(|[^.]\bstats\(|\b0o755\b/;
 
 const together = sharedFolders
   .flatMap((folder) =>
