@@ -7,7 +7,7 @@ import {
   type ListenOptions,
   type NetConnectOpts,
   type Server,
-  type Socket,
+  Socket,
 } from 'node:net';
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
@@ -93,22 +93,23 @@ interface Resettable {
   readonly connecting: boolean;
   readonly destroyed: boolean;
   readonly remoteAddress?: string | undefined;
-  readonly writableEnded: boolean;
-  readonly writableFinished: boolean;
-  readonly writableLength: number;
   destroy(): unknown;
   resetAndDestroy(): unknown;
-  once(event: 'finish', listener: () => void): unknown;
 }
+
+/**
+ * Returns whether a shutdown is in progress, which begins when all data has been written and is over in the
+ * next turn of the event loop. Until then libuv refuses a reset with EINVAL, and Node then leaves the
+ * connection open for ever.
+ */
+const isShuttingDown = ({ writableEnded, writableFinished, writableLength }: Socket): boolean =>
+  writableEnded && !writableFinished && writableLength === 0;
 
 /** Resets a connection, as the system does when the program on the other side crashes. */
 export function reset(socket: Resettable): void {
   if (socket.destroyed) return;
   // Neither a unix socket nor a socket that is still connecting can be reset.
   if (socket.connecting || socket.remoteAddress === undefined) return void socket.destroy();
-  // While a shutdown is in progress, libuv refuses the reset with EINVAL, and Node then leaves the connection
-  // open for ever. The shutdown begins when all data has been written, and is over in the next turn.
-  const { writableEnded, writableFinished, writableLength } = socket;
-  if (writableEnded && !writableFinished && writableLength === 0) socket.once('finish', () => reset(socket));
+  if (socket instanceof Socket && isShuttingDown(socket)) socket.once('finish', () => reset(socket));
   else socket.resetAndDestroy();
 }
