@@ -1,6 +1,12 @@
 /** Cuts the buffers of one write into segments of a limited size. */
 import { segmentBytes } from './limits.ts';
 
+/** A piece of data that a program has written, as the Writable holds it. */
+export interface Queued {
+  readonly chunk: unknown;
+  readonly encoding: BufferEncoding;
+}
+
 export function bytesOf(buffers: readonly Uint8Array[]): number {
   let bytes = 0;
   for (const each of buffers) bytes += each.byteLength;

@@ -10,7 +10,7 @@ import { IdleTimer } from './idle-timer.ts';
 import type { Line, LineUser } from './line.ts';
 import { UserBuffer } from './on-read.ts';
 import { noEndpoint } from './place.ts';
-import { bufferLost, bytesOf, isDetached, segmentsOf } from './segments.ts';
+import { bufferLost, bytesOf, isDetached, type Queued, segmentsOf } from './segments.ts';
 import type { SocketEnds, SocketOptions, SocketOwner } from './socket-type.ts';
 
 const noEnds: SocketEnds = { remote: noEndpoint, local: noEndpoint, peer: undefined };
@@ -19,6 +19,8 @@ type WriteCallback = (error?: Error | null) => void;
 type Waiting = {
   readonly chunks: readonly Uint8Array[];
   readonly bytes: number;
+  /** Whether the Writable has given all bytes that it counted, so that no buffer has shrunk while it waited. */
+  readonly isWhole: boolean;
   readonly callback: WriteCallback;
 };
 
@@ -174,17 +176,11 @@ export class Socket extends Duplex {
   }
 
   override _write(chunk: unknown, encoding: BufferEncoding, callback: WriteCallback): void {
-    this.#write([toBytes(chunk, encoding)], callback);
+    this.#write([{ chunk, encoding }], callback);
   }
 
-  override _writev(
-    chunks: readonly { readonly chunk: unknown; readonly encoding: BufferEncoding }[],
-    callback: WriteCallback,
-  ): void {
-    this.#write(
-      chunks.map(({ chunk, encoding }) => toBytes(chunk, encoding)),
-      callback,
-    );
+  override _writev(chunks: readonly Queued[], callback: WriteCallback): void {
+    this.#write(chunks, callback);
   }
 
   override _final(callback: WriteCallback): void {
@@ -231,27 +227,31 @@ export class Socket extends Duplex {
     if (this.#userBuffer !== undefined && !this.connecting) this.#line?.readStart();
   }
 
-  #write(chunks: readonly Uint8Array[], callback: WriteCallback): void {
+  #write(queued: readonly Queued[], callback: WriteCallback): void {
+    const chunks = queued.map(({ chunk, encoding }) => toBytes(chunk, encoding));
     const bytes = bytesOf(chunks);
+    // The Writable has counted these lengths when the application wrote, and it holds no other chunks.
+    const length = queued.reduce((sum, { chunk }) => sum + (chunk as { length: number }).length, 0);
+    const isWhole = length === this.writableLength;
     this.#dispatched += bytes;
     this.#underWay = bytes;
     const written: WriteCallback = (error) => {
       this.#underWay = 0;
       callback(error);
     };
-    const waiting = { chunks, bytes, callback: written };
+    const waiting = { chunks, bytes, isWhole, callback: written };
     if (this.connecting) this.#waiting = waiting;
     else this.#send(waiting);
   }
 
-  #send({ chunks, bytes, callback }: Waiting): void {
+  #send({ chunks, bytes, isWhole, callback }: Waiting): void {
     const line = this.#line;
     if (line === undefined) {
       callback(nodeError('ERR_SOCKET_CLOSED', 'Socket is closed'));
       return;
     }
     this.#idle.touch();
-    if (bytesOf(chunks) !== bytes || chunks.some(isDetached)) {
+    if (!isWhole || bytesOf(chunks) !== bytes || chunks.some(isDetached)) {
       // The peer must not mistake the part that it has received for the whole.
       this.#hadReset = true;
       callback(bufferLost());

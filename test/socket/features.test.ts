@@ -108,6 +108,33 @@ test.each([
   },
 );
 
+/** ArrayBuffers that can be resized, which the types of ES2023 lack. */
+const Resizable = ArrayBuffer as unknown as new (
+  bytes: number,
+  options: { maxByteLength: number },
+) => ArrayBuffer & { resize(bytes: number): void };
+
+test.each([1, 2])(
+  'a buffer that shrinks behind another write is an error on both sides: %i queued writes',
+  async (queued) => {
+    const sockets = await listening();
+    const accepted = once(sockets, 'connection') as Promise<[Socket]>;
+    const client = connect(sockets.where!);
+    const failed = once(client, 'error') as Promise<[Error]>;
+    await once(client, 'connect');
+    const block = new Resizable(10_000, { maxByteLength: 10_000 });
+    client.write(Buffer.alloc(3_000_000));
+    if (queued === 2) client.write('é');
+    client.end(new Uint8Array(block));
+    block.resize(5_000);
+    const [server] = await accepted;
+    server.resume();
+    expect(await errorOf(server)).toBe('ECONNRESET read');
+    expect((await failed)[0].message).toMatch(/a written buffer was transferred or resized/);
+    await sockets[Symbol.asyncDispose]();
+  },
+);
+
 test('many corked writes travel in one message', async () => {
   await using two = await pair();
   two.client.cork();
