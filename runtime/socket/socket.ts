@@ -19,7 +19,7 @@ type WriteCallback = (error?: Error | null) => void;
 type Waiting = {
   readonly chunks: readonly Uint8Array[];
   readonly bytes: number;
-  /** Whether the Writable has given all bytes that it counted, so that no buffer has shrunk while it waited. */
+  /** Whether all bytes that the Writable has counted are there. A buffer may have shrunk while it waited. */
   readonly isWhole: boolean;
   readonly callback: WriteCallback;
 };
