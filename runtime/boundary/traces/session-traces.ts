@@ -1,8 +1,9 @@
 /**
  * Writes the traces of failed sessions to the folder of the option `traceFolder`: the events of the session
- * from the flight recorder, for `rdma-rpc trace`. FabricContext uses this class when a session ends. Its JS
- * thread copies at most 128 KiB, and writes the file asynchronously.
+ * from the flight recorder, for `rdma-rpc trace`. FabricContext uses this file when a session ends, on its JS
+ * thread. The thread copies at most 128 KiB. It writes the file asynchronously, or at once when it ends.
  */
+import { closeSync, constants, mkdirSync, openSync, writeSync } from 'node:fs';
 import { mkdir, unlink, writeFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
@@ -30,6 +31,25 @@ const kept = new KeptTraces(traceFilesMax);
 /** Files are written one after the other, so that a file is complete before it can be replaced. */
 let written: Promise<void> = Promise.resolve();
 let warned = false;
+/** The traces whose files are not complete, by path. */
+const pending = new Map<string, { readonly folder: string; readonly bytes: Uint8Array }>();
+
+/**
+ * Completes the files at once, because nothing asynchronous runs any more when a process ends. Many programs
+ * end because of the failure that the trace explains. A file that has been begun gets the same bytes again.
+ */
+function writeAtExit(): void {
+  for (const [path, { folder, bytes }] of pending) {
+    try {
+      mkdirSync(folder, { recursive: true });
+      const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
+      writeSync(file, bytes);
+      closeSync(file);
+    } catch {
+      // The process ends, so nobody can be told.
+    }
+  }
+}
 
 function methodsIn(rows: Uint8Array): { id: number; name: string }[] {
   const words = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
@@ -95,5 +115,12 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
   const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${about.wallMs}-${++files}.trace`);
   const bytes = traceFile(about, [rows]);
   const replaced = kept.add(path, reason, nowMs);
-  written = written.then(() => write(folder, path, bytes, replaced));
+  if (pending.size === 0) process.on('exit', writeAtExit);
+  pending.set(path, { folder, bytes });
+  written = written
+    .then(() => write(folder, path, bytes, replaced))
+    .then(() => {
+      pending.delete(path);
+      if (pending.size === 0) process.off('exit', writeAtExit);
+    });
 }
