@@ -1,13 +1,14 @@
 /**
  * Measures the ping-pongs of `rdma-rpc/verbs` (examples/pingpong) beside `ibv_rc_pingpong`,
- * `ibv_uc_pingpong`, `ibv_ud_pingpong` and `ibv_srq_pingpong` of rdma-core, between two devices of this
- * machine. All of them poll. It prints a table with medians. The C program and the program of this package
- * run alternately.
+ * `ibv_uc_pingpong`, `ibv_ud_pingpong` and `ibv_srq_pingpong` of rdma-core, and beside `ib_send_lat` of
+ * perftest, between two devices of this machine. All of them poll. It prints a table with medians. The
+ * programs run in turn.
  *
  *   node dist/bench/verbs/ping-pongs.js DEVICE DEVICE [GID_INDEX]       in a guest: rxe0 rxe1 1
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { perftest } from './perftest.ts';
 import { start } from './program.ts';
 
 const [serverDevice, clientDevice, gidIndex] = process.argv.slice(2);
@@ -63,27 +64,49 @@ async function usEach(program: readonly string[], iters: number): Promise<number
   throw new Error(`${program.join(' ')} does not listen`);
 }
 
+/**
+ * Returns the typical round trip of `ib_send_lat` in microseconds, which is twice the figure that the program
+ * prints, or undefined for `srq`, because its round trips have several messages under way.
+ */
+async function usOfSendLat(kind: string): Promise<number | undefined> {
+  if (kind === 'srq') return undefined;
+  const gid = gidIndex === undefined ? undefined : Number(gidIndex);
+  const devices = { server: serverDevice!, client: clientDevice!, gidIndex: gid };
+  const flags = ['-c', kind.toUpperCase(), '-I', String(bytes)];
+  // The columns are bytes, iterations, least, most and typical.
+  return 2 * (await perftest('ib_send_lat', devices, bytes, rounds, flags))[4]!;
+}
+
 const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
-console.log(`| ${bytes} bytes, polling | C program | rdma-rpc/verbs | / C | ratios |`);
-console.log('|---|---:|---:|---:|---:|');
+const range = (values: readonly number[]): string =>
+  `${Math.min(...values).toFixed(2)} to ${Math.max(...values).toFixed(2)}`;
+
+console.log(
+  `| ${bytes} bytes, polling | C program | ib_send_lat | rdma-rpc/verbs | / C | ratios | / ib_send_lat | ratios |`,
+);
+console.log('|---|---:|---:|---:|---:|---:|---:|---:|');
 for (const kind of ['rc', 'uc', 'ud', 'srq']) {
   // The example counts the rounds of each queue pair, and the C program those of all together.
   const [flags, itersOfExample] =
     kind === 'srq' ? [['-q', String(queuePairs)], rounds / queuePairs] : [[], rounds];
-  const both: (readonly [number, number])[] = [];
+  const all: { c: number; sendLat: number | undefined; ours: number }[] = [];
   for (let i = 0; i < measurements; ++i) {
-    const theirs = await usEach([`ibv_${kind}_pingpong`, ...flags], rounds);
-    both.push([
-      theirs,
-      await usEach([process.execPath, example, kind, '--unchecked', ...flags], itersOfExample),
-    ]);
+    all.push({
+      c: await usEach([`ibv_${kind}_pingpong`, ...flags], rounds),
+      sendLat: await usOfSendLat(kind),
+      ours: await usEach([process.execPath, example, kind, '--unchecked', ...flags], itersOfExample),
+    });
   }
-  const ratios = both.map(([theirs, ours]) => ours / theirs);
-  const [theirs, ours] = [median(both.map(([us]) => us)), median(both.map(([, us]) => us))];
-  const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
-  console.log(
-    `| ${kind} | ${theirs.toFixed(1)} us | ${ours.toFixed(1)} us | ${median(ratios).toFixed(2)} × | ${range} |`,
+  const ofC = all.map(({ c, ours }) => ours / c);
+  const ofSendLat = all.flatMap(({ sendLat, ours }) => (sendLat === undefined ? [] : [ours / sendLat]));
+  const us = (values: readonly number[]) => `${median(values).toFixed(1)} us`;
+  const cells = [kind, us(all.map(({ c }) => c))];
+  cells.push(ofSendLat.length === 0 ? '-' : us(all.map(({ sendLat }) => sendLat!)));
+  cells.push(us(all.map(({ ours }) => ours)), `${median(ofC).toFixed(2)} ×`, range(ofC));
+  cells.push(
+    ...(ofSendLat.length === 0 ? ['-', '-'] : [`${median(ofSendLat).toFixed(2)} ×`, range(ofSendLat)]),
   );
+  console.log(`| ${cells.join(' | ')} |`);
 }
