@@ -51,7 +51,7 @@ export interface Stats {
   mrHits: number;
   mrMisses: number;
   mrEvictions: number;
-  /** The misses whose registration was made by another thread; they are a part of all misses. */
+  /** The number of misses whose registration was made by another thread. All misses include these. */
   mrBackground: number;
   mrBytes: number;
   arenaBytes: number;
@@ -71,8 +71,8 @@ export interface Stats {
   batches: number;
   sleeps: number;
   /**
-   * The longest time within the last one or two seconds of traffic in which the thread did not poll
-   * completions because it was busy with other work.
+   * The longest time for which the thread did not poll completions because it was busy with other work,
+   * within the last one or two seconds of traffic.
    */
   loopLagMaxUs: number;
 }
