@@ -42,8 +42,8 @@ export interface TraceEvent {
   readonly flags?: readonly string[];
   readonly key?: number;
   /**
-   * post: number of requests that the device accepted, out of `of`. completion: number of requests that this
-   * session had prepared up to that one.
+   * For `post`: number of requests that the device accepted, out of `of`. For `completion`: number of
+   * requests that this session had prepared up to the completed request.
    */
   readonly requests?: number;
   readonly of?: number;
