@@ -1,7 +1,7 @@
 /**
  * Makes text of other parties safe to print, and handles output that cannot be written. When standard output
- * is closed or full, the command ends, because printing is all that it could still do. An error about one of
- * the user's files has the name of that file. The commands call these functions.
+ * is closed or full, the command ends, because its remaining work would only be printed. An error about one
+ * of the user's files has the name of that file. The commands call these functions.
  */
 import { writeFileSync } from 'node:fs';
 

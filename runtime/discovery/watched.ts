@@ -18,8 +18,8 @@ type Listener = Parameters<NonNullable<Resolver['watch']>>[0];
 
 /**
  * Follows a source: calls `onServers` when the complete list is known to be current, and after each change.
- * Its argument is a function that returns the list. Several changes may be reported by a single call. Rejects
- * when the source has failed or `signal` is aborted.
+ * The argument of `onServers` is a function that returns the list. Several changes may be reported by a
+ * single call. Rejects when the source has failed or `signal` is aborted.
  */
 export type Follow = (onServers: (list: () => Servers) => void, signal: AbortSignal) => Promise<never>;
 

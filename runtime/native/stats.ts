@@ -30,8 +30,8 @@ export interface Stats {
   sentBytes: number;
   receivedBytes: number;
   /**
-   * Attempts at calls beyond the first attempt (retries, hedging). The counter belongs to the thread; one of
-   * the thread's contexts keeps it.
+   * Number of further attempts at calls, after their first attempts (retries, hedging). The counter belongs
+   * to the thread; one of the thread's contexts keeps it.
    */
   retries: number;
   /** Number of polled completions. */

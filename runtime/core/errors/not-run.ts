@@ -1,8 +1,8 @@
 /**
- * Tells the caller that the handler has not run. Responses usually have the flag *not run* for this. An
- * UNAVAILABLE response must not have the flag, because the flag would tell the client that the server is
- * leaving, and the client would leave the connection. Such a response has an entry in its trailer instead.
- * The server's responder and the calls of a client use this file.
+ * Tells the caller that the handler has not run, where a response cannot use the flag *not run* for this.
+ * With UNAVAILABLE, the flag also says that the server is leaving, and the client then leaves the connection.
+ * If the server is not leaving, an UNAVAILABLE response has an entry in its trailer instead. The server's
+ * responder and the calls of a client use this file.
  */
 import type { Metadata } from '../metadata.ts';
 
