@@ -274,7 +274,7 @@ export const Ctl = {
 
 /**
  * Int32 words of `sessionSlots`, by table index of a session. `held` is the number of send slots that native
- * code holds for the session. `wanted` is 1 when JS found that the session may take no slot; slotsFree is
- * sent when it may take one.
+ * code holds for the session. JS sets `wanted` to 1 when it finds that the session may take no slot. Native
+ * code then sends slotsFree when the session may take a slot again.
  */
 export const Slots = { held: 0, wanted: 1, words: 2 } as const;
