@@ -35,8 +35,8 @@ function size(bytes: number): Point {
 }
 
 /**
- * Returns a point with the same number of calls in flight for each number of connections, but at least one
- * for each connection.
+ * Returns the point for this number of connections. All such points have the same number of calls in flight,
+ * unless the connections are more: then each connection has one call in flight.
  */
 function spread(sessions: number): Point {
   const scenario = load('echo', '32B', 32, Math.max(256, sessions));

@@ -185,7 +185,8 @@ function eventsOfContext({ about, rows }: Trace, context: number): TraceEvent[] 
     const kind = kinds[number - 1];
     if (kind === undefined) continue;
     const session = row.getUint32(8, true);
-    // Within a session the entries are in order, although an iteration may use a time that was read earlier.
+    // The entries of a session are in order, but their times may not be, because an event-loop iteration may
+    // use a time that was read earlier. Such a time is raised to that of the entry before it.
     const atNs = Math.max(Number(row.getBigUint64(0, true)), last.get(session) ?? 0);
     last.set(session, atNs);
     events.push({ atNs, context, session, kind, ...fieldsOf(kind, row, session, known) });
