@@ -17,7 +17,7 @@ import type { Scenario } from './scenarios.ts';
 export interface Round {
   readonly before: Row;
   readonly after: Row;
-  /** Whether one of the two measurements was disturbed. */
+  /** Whether other programs have disturbed one of the two measurements. */
   readonly disturbed: boolean;
 }
 

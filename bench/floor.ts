@@ -5,7 +5,8 @@
  * handler and the code that awaits the handler. The limit's call is the same, with the limit's own slots.
  * Neither has a session, deadline, event, credit or transport. The program divides the rate of our calls by
  * the rate of the limit's calls, and prints a table. A real call cannot reach a larger share of the ring's
- * rate, because these five also cost time. Run it by hand, after setup:
+ * rate, because its session, deadline, event, credit and transport also cost time. Run it by hand, after
+ * setup:
  *
  *   node dist/bench/floor.js [--rounds 9]
  */
@@ -50,8 +51,8 @@ function generated(inFlight: number): Messages {
 }
 
 /**
- * Handles messages as the limit does: in the slot, or in a buffer of a pool beside it, from which the reader
- * copies.
+ * Handles messages as the limit does: they lie in the slot, or in a buffer of the pool beside the slots, from
+ * which the reader copies them.
  */
 function bare(inFlight: number, payloadBytes: number, copies: boolean): Messages {
   const memory = new Uint8Array(inFlight * slotBytes);

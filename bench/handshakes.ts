@@ -1,7 +1,7 @@
 /**
  * The measuring loop of connections, in the client process. A fixed number of connections is open at once;
  * each is closed when it is connected or has made its call. The CPU time of the two sides is reported
- * separately. Some thousand connections come before those that count (Window.handshakesFirst).
+ * separately. Some thousand connections are made before the connections that count (Window.handshakesFirst).
  */
 import { cpuMeter } from './cpu.ts';
 import { Latencies } from './latencies.ts';

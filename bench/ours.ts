@@ -26,7 +26,7 @@ const overheadBytes = 64;
 const registeredMin = 16 * 1024;
 /** Eight payloads of 16 MiB in each direction, on either side, need this arena. */
 const arenaBytes = 384 * 1024 * 1024;
-/** The largest payload and the bytes around it. */
+/** Size of a message with the largest payload. */
 const messageMaxBytes = 64 * 1024 * 1024 + overheadBytes;
 /** All connections come from one client here. */
 const sessionsPerPeerMax = 1024;

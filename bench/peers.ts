@@ -38,8 +38,8 @@ const loaders: Readonly<Record<string, () => Promise<Peer>>> = {
 
 export const peerNames: readonly string[] = Object.keys(loaders);
 /**
- * The peers as in the quick start, and for comparison the peer that returns all memory and the peer that most
- * users would choose instead.
+ * The peers that are written as in the quick start. For comparison, the list also has our peer that returns
+ * all memory, and the peer that most users would choose instead of this package.
  */
 const plainPeers: readonly string[] = ['quick start', 'quick start, new', 'rdma-rpc', 'grpc-js'];
 /** The peers that show the shape of a curve. */
@@ -78,8 +78,8 @@ export function fits(peer: string, scenario: Scenario): boolean {
   if (network === 'host') return peer !== 'C sender';
   if (peer === 'C sender') return name.endsWith('1MiB-x8');
   if (kind === 'sessions') return peer === 'rdma-rpc';
-  // These peers show the kernel's cost of many small calls in one write, without deadlines, errors or flow
-  // control.
+  // These peers put many small calls into one write, without deadlines, errors or flow control. They show the
+  // kernel's cost of such calls.
   if (peer === 'net+protobufjs' || peer === 'net+msgpackr') return name === 'tcp-echo-32B-x256';
   return peer === 'rdma-rpc' || peer === 'grpc-js';
 }

@@ -43,9 +43,9 @@ function grouped<T>(values: readonly T[], keyOf: (value: T) => string): T[][] {
 }
 
 /**
- * Gives each side half of the cores of the package that has most of them, so that no call crosses packages.
- * If only one core exists, its hardware threads are divided. Returns undefined for a single CPU, which cannot
- * be divided.
+ * Gives each side half of the cores of one processor package, the package with the most cores, so that no
+ * call crosses packages. If only one core exists, its hardware threads are divided. Returns undefined for a
+ * single CPU, which cannot be divided.
  */
 export function placementOfCpus(cpus: readonly Cpu[]): Placement | undefined {
   const [largest = []] = grouped(cpus, (cpu) => cpu.package).sort((a, b) => b.length - a.length);

@@ -21,9 +21,9 @@ import { placementOf, type Scenario } from './scenarios.ts';
 const fullWindow: Window = { warmupMs: 400, measureMs: 1000, handshakesFirst: 3000 };
 const quickWindow: Window = { warmupMs: 150, measureMs: 200 };
 /**
- * As in the quick start, everything is new in the first second. The next second is for the rest of
- * compilation, collection and first touches of memory: 256 MiB of arena take 1.6 s where a fresh page costs
- * 25 us.
+ * For programs as in the quick start, the first second is measured while everything is new. In the next
+ * second, the remaining compilation, collection and first touches of memory take place: 256 MiB of arena take
+ * 1.6 s where a fresh page costs 25 us.
  */
 const plainWindow: Window = { firstMs: 1000, warmupMs: 2500, measureMs: 800 };
 const quickPlainWindow: Window = { firstMs: 200, warmupMs: 400, measureMs: 200 };
@@ -40,7 +40,10 @@ const quickRestWindow: Window = { warmupMs: 200, measureMs: 200, restMs: 500 };
  */
 const compileMs = 1000;
 const quickCompileMs = 250;
-/** The CPU use of the rest of the machine, in percent of one CPU, above which a measurement is disturbed. */
+/**
+ * If the rest of the machine uses more CPU than this, in percent of one CPU, a measurement counts as
+ * disturbed.
+ */
 const othersMaxPercent = 8;
 
 function note(text: string): void {

@@ -1,7 +1,7 @@
 /**
  * Makes text of other parties safe to print, and handles output that cannot be written. When standard output
- * is closed or full, the command ends, because it could only print. An error about one of the user's files
- * has the name of that file. The commands call these functions.
+ * is closed or full, the command ends, because its remaining work would only be printed. An error about one
+ * of the user's files has the name of that file. The commands call these functions.
  */
 import { writeFileSync } from 'node:fs';
 
@@ -53,6 +53,6 @@ export function endWithOutput(command: string): void {
     console.error(`${command}: the output cannot be written: ${message}`);
     process.exit(1);
   });
-  // The explanation is lost in this case, but the exit code still shows the failure.
+  // In this case the error text is lost, but the exit code still shows the failure.
   process.stderr.on('error', () => undefined);
 }

@@ -85,7 +85,7 @@ class Loader {
     }
     const path = relative(directory, file).split(sep).join('/');
     const first = this.#directories.map((each) => join(each, path)).find(isFile) ?? file;
-    // Imports of this path mean the other file, so the output of the named file would never be used.
+    // An import of this path finds the other file first, so the output of the named file would never be used.
     if (!isSameFile(first, file)) {
       this.#complain(
         file,

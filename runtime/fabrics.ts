@@ -46,9 +46,9 @@ export interface FabricRow {
    */
   readonly creditPool: boolean;
   /**
-   * Determines when a server opens the fabric, if the options did not name the fabrics. `early` means always
-   * in listen(). `instead` means in listen(), if no other fabric is open. `late` means when a client
-   * connects, because an open device holds locked memory.
+   * Determines when a server opens the fabric, if the options did not name the fabrics. With `early`,
+   * listen() always opens the fabric. With `instead`, listen() opens the fabric if no other fabric is open.
+   * With `late`, the fabric is opened when a client connects, because an open device holds locked memory.
    */
   readonly opens: 'early' | 'instead' | 'late';
 }

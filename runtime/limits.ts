@@ -9,12 +9,12 @@ const MiB = 1024 * KiB;
 const GiB = 1024 * MiB;
 
 /**
- * Calls in flight per session. The smaller value of both sides applies. 256 calls hide a round trip at any
+ * Calls in flight per session. The smaller of both sides' values applies. 256 calls hide a round trip at any
  * rate that JS can reach. A call slot has 12 bits on the wire.
  */
 export const inflight = { default: 256, min: 1, max: 4096 } as const;
 /**
- * Open streams per session. The smaller value of both sides applies. Further streams wait in the channel.
+ * Open streams per session. The smaller of both sides' values applies. Further streams wait in the channel.
  * Each stream may have a large message in memory, and takes `slotsPerStream` of the call slots that unary
  * calls leave.
  */
@@ -113,8 +113,8 @@ export const suspectsMax = 32_768;
  */
 export const suspectTlsApartMs = 10;
 /**
- * Up to this many times `handshakesMax` connections may be silent in their grace time. The same limit applies
- * to connections that wait in the queue, and to connections that continue without a slot.
+ * `handshakesMax` times this factor limits the connections that are silent in their grace time. The same
+ * limit applies to those that wait in the queue, and to those that continue without a slot.
  */
 export const handshakeQueueFactor = 8;
 /**
@@ -145,8 +145,8 @@ export const socketMode = { default: undefined, min: 0, max: 0o777 } as const;
  */
 export const sessions = { default: 1024, min: 1, max: 16_384 } as const;
 /**
- * Connections of one network address, so that a faulty client leaves room for other clients. A client process
- * needs one connection.
+ * Limit of connections from one network address, so that a faulty client leaves room for other clients. A
+ * client process needs one connection.
  */
 export const sessionsPerPeer = { default: 64, min: 1, max: 65_536 } as const;
 /**
@@ -195,8 +195,8 @@ export const connectionIdleMaxMs = { default: undefined, min: 1, max: 1_000_000_
  */
 export const connectionAgeGraceMs = { default: 60_000, min: 0, max: 86_400_000 } as const;
 /**
- * Ages vary by this share in both directions, so that clients that connected together do not reconnect
- * together.
+ * The maximum age of connections varies by this share in both directions, so that clients that connected
+ * together do not reconnect together.
  */
 export const connectionAgeJitter = 0.1;
 /** Time that `close()` waits for the native session's end, or for a socket's peer to read the last bytes. */
@@ -396,5 +396,5 @@ export const handlerErrorSumMs = 60_000;
 export const refusalSumMs = 60_000;
 /** Maximum number of logged characters of a handler's error. */
 export const handlerErrorText = 8192;
-/** A server measures the load that it reports over this time: as often as clients make weights. */
+/** Window in ms over which a server measures its load. Clients compute weights as often. */
 export const loadWindowMs = 1_000;

@@ -117,8 +117,8 @@ async function debianTarball() {
   const tarball = join(CACHE, `${suite}-${process.arch}-${INCLUDED.join('-')}.tar`);
   if (existsSync(tarball)) return tarball;
   mkdirSync(CACHE, { recursive: true });
-  // Uses this machine's apt settings for downloads (proxies, checks of dates), and its package source if this
-  // machine runs Debian.
+  // Uses this machine's apt settings for downloads (proxies, and whether apt checks dates). If this machine
+  // runs Debian, its package source is used, too.
   const options = join(CACHE, 'apt.conf');
   const dump = await run(['apt-config', 'dump', 'Acquire']);
   writeFileSync(options, (dump.match(/^Acquire::(?!IndexTargets|cdrom).* ".+";$/gm) ?? []).join('\n'));

@@ -52,8 +52,8 @@ const CONTRIBUTOR = [
 ];
 const REQUIRED = [
   // This runs the README's commands, npm test among them, with the Node that most users run, on a machine
-  // without anything. If that works, these commands need not run on this machine as well. The build of that
-  // machine is taken over, so that set-up finds its work done.
+  // without anything. If that works, the same commands need not run on this machine as well. The build of the
+  // bare machine is copied to this checkout, so that set-up finds its work done.
   [
     [
       {

@@ -47,8 +47,8 @@ const NEEDS = {
       present: () => ['/usr', '/usr/local'].some((prefix) => existsSync(`${prefix}/include/gtest/gtest.h`)),
     },
   ],
-  // Tests compare our output with protoc's. protoc is of little use without its own .proto files, which
-  // Debian only recommends to install with it.
+  // Tests compare our output with protoc's. protoc is of little use without its own .proto files, which are
+  // in a package that Debian only recommends with protoc.
   protoc: [
     { debian: 'protobuf-compiler', present: () => which('protoc') !== undefined },
     {

@@ -35,7 +35,7 @@ export async function locked(path, action, { onWait = () => undefined, staleMs =
     else await sleep(LOOK_MS);
   }
   const refresh = setInterval(() => {
-    // The file is gone when this process was stopped for so long that another has taken over.
+    // The file is gone if this process was stopped for so long that another process has taken over the lock.
     if (existsSync(path)) utimesSync(path, new Date(), new Date());
   }, REFRESH_MS);
   const release = () => rmSync(path, { force: true });

@@ -17,9 +17,9 @@ export const asCalls = 'rdma-rpc, in a call';
 export const standalone = 'rdma-rpc, encode()';
 
 /**
- * A bound for codecs. It is not a codec itself. It writes the strings of a list, one after another, with the
- * functions that the codec uses. It leaves out tags, lengths, checks, and the check of the remaining room. It
- * reads the strings back from known offsets.
+ * The limit of what a codec can reach. This candidate is not a codec itself. It writes the strings of a list,
+ * one after another, with the functions that our codec uses. It leaves out tags, lengths, checks, and the
+ * check of the remaining room. It reads the strings back from known offsets.
  */
 export const charactersAlone = 'characters alone';
 

@@ -120,7 +120,7 @@ async function killed(url: string): Promise<number[]> {
 type Registered = Awaited<ReturnType<typeof started>>;
 
 /**
- * Makes calls without a pause while `during` runs, which gets three registered servers. Returns the number of
+ * Makes calls all the time while `during` runs. `during` gets three registered servers. Returns the number of
  * calls and of failed calls.
  */
 async function underLoad(

@@ -1,8 +1,8 @@
 /**
- * One of the two processes of a row: `node end.js server|client <row> <socket>`. The caller, which is mostly
- * the client, starts to call as soon as it is connected. It answers each request with the number of calls
- * made so far. A process runs only one row, as a program would, because V8 compiles calls of several kinds
- * differently. main.ts starts this program.
+ * One of the two processes of a row: `node end.js server|client <row> <socket>`. The caller, which is the
+ * client in most rows, starts to call as soon as it is connected. It answers each request of the parent
+ * process with the number of calls made so far. A process runs only one row, as a program would, because V8
+ * compiles calls of several kinds differently. main.ts starts this program.
  */
 import {
   type CallOptions,

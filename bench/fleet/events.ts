@@ -1,6 +1,6 @@
 /**
  * The virtual clock of the simulated fleet. It has events ordered by time; events of the same time keep the
- * order in which they were planned. A heap, since 10,000 nodes have millions of events.
+ * order in which they were planned. It is a heap, because 10,000 nodes have millions of events.
  */
 interface Planned {
   readonly atMs: number;

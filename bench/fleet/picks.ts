@@ -36,7 +36,7 @@ function measured(
   chosen.update(links, links);
   const metadata = Array.from({ length: 1024 }, (_, i) => encodeMetadata([['session', `user-${i}`]]));
   const room = (link: FleetLink): boolean => link.load < 256;
-  /** The last calls; each ends when this number of other calls have begun. */
+  /** The calls in flight. Each call ends when as many later calls have begun as this array has elements. */
   const inFlight = new Array<FleetLink | undefined>(64).fill(undefined);
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < rounds; ++round) {

@@ -1,6 +1,6 @@
 /**
- * The curves of `npm run bench:scale`. Each is one load that grows in one dimension, for our peer and those
- * with which it is compared.
+ * The curves of `npm run bench:scale`. Each curve is one load that grows in one dimension, for our peer and
+ * the peers with which it is compared.
  */
 import { load, mixed, type Scenario } from '../scenarios.ts';
 
@@ -17,8 +17,8 @@ export interface Curve {
   readonly title: string;
   readonly axis: string;
   /**
-   * Whether x counts bytes. A call with more bytes may take longer by the time that the additional bytes take
-   * at the best rate.
+   * Whether x counts bytes. If x counts bytes, a larger call may take longer: it may take the additional time
+   * that its additional bytes need at the best rate.
    */
   readonly bytes: boolean;
   readonly points: readonly Point[];
@@ -35,8 +35,8 @@ function size(bytes: number): Point {
 }
 
 /**
- * Returns a point with the same number of calls in flight for each number of connections, but at least one
- * for each connection.
+ * Returns the point for this number of connections. All such points have the same number of calls in flight,
+ * unless the connections are more: then each connection has one call in flight.
  */
 function spread(sessions: number): Point {
   const scenario = load('echo', '32B', 32, Math.max(256, sessions));

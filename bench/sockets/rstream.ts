@@ -28,7 +28,7 @@ const smc = options.smc ? setUpSmc([serverDevice, clientDevice]) : undefined;
 const end = fileURLToPath(new URL('./rstream-end.js', import.meta.url));
 const rounds = 3;
 const limitMs = 60_000;
-/** Interval in milliseconds between attempts to connect, and their number. */
+/** Interval in milliseconds between attempts to connect, and the maximum number of attempts. */
 const retryMs = 200;
 const retriesMax = 100;
 const notListening = /refused|rconnect|ECONN|unavailable/i;

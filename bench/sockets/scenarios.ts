@@ -30,7 +30,8 @@ export const socketScenarios: readonly SocketScenario[] = [
 ];
 
 /**
- * Both libraries, and our library with buffers that stay unchanged, so that it does not have to copy them.
+ * Both libraries, and a second time our library, with buffers that stay unchanged so that the library does
+ * not have to copy them.
  */
 export const libraries = ['node:net', 'rdma-rpc', 'rdma-rpc stays'] as const;
 export type Library = (typeof libraries)[number];

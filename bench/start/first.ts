@@ -1,6 +1,6 @@
 /**
- * The report of a fresh process of bench/start about its start, as one line on its stdout. Therefore it loads
- * nothing that a bare process does not load.
+ * The report of a fresh process of bench/start about its start, as one line on its stdout. So that the report
+ * does not change the result, this file loads nothing that a bare process does not load.
  */
 import { writeSync } from 'node:fs';
 

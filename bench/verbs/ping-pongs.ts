@@ -29,7 +29,10 @@ const measurements = 3;
  * round can then take milliseconds.
  */
 const limitMs = 240_000;
-/** Interval in milliseconds between attempts to connect, and their number. A guest starts Node in seconds. */
+/**
+ * Interval in milliseconds between attempts to connect, and the maximum number of attempts. A guest starts
+ * Node in seconds.
+ */
 const retryMs = 200;
 const retriesMax = 100;
 const notListening = /couldn't connect|connection refused|ECONNREFUSED/i;

@@ -133,8 +133,9 @@ function beside(name: string, load: Load): Scenario {
 }
 
 /**
- * Measures whole calls, one at a time. Their messages are sent first in SENDs, and then by READ and WRITE.
- * The size up to which SENDs cost less determines the limit of segments (Capabilities::segmented_bytes).
+ * Measures whole calls, one at a time. One peer sends their messages in SENDs, and the other peer sends them
+ * by READ and WRITE. The size up to which SENDs cost less determines the limit of segments
+ * (Capabilities::segmented_bytes).
  */
 function echo(name: string, bytes: number): Scenario {
   const peer = (peerName: string, load: Load): Peer => ({

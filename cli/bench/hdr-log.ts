@@ -8,7 +8,10 @@ import { newHistogram, type Recording } from './recording.ts';
 const maximumIn = 1e6;
 const shortestMs = 1000;
 
-/** Intervals have at least a second, and corrected latencies are tagged. */
+/**
+ * An interval of the log has at least a second. Corrected latencies, which count from the scheduled times,
+ * are tagged.
+ */
 export function hdrLog(recording: Recording, startedAt: Date): string {
   let text = '';
   const writer = new HistogramLogWriter((part) => {

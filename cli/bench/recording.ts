@@ -87,8 +87,8 @@ export class Recording implements Recorder {
     if (code !== 'OK') {
       ++interval.failed;
       this.#fail(code, message);
-      // A fast failure must not count as a fast answer. A call that ran into its deadline counts, because it
-      // took at least that long.
+      // A failed call does not count here, because a fast failure must not look like a fast answer. A call
+      // that ran into its deadline does count, because its answer would have taken at least that long.
       if (code !== 'DEADLINE_EXCEEDED') return;
     }
     interval.raw.recordValue(Math.max(1, Math.round((ended - started) * nsPerMs)));

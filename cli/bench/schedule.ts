@@ -106,7 +106,7 @@ export class Schedule {
   /** Returns the number of calls that are scheduled before that time. */
   callsBefore(ms: number): number {
     const segment = this.#segments.findLast(({ fromMs }) => fromMs <= ms)!;
-    // A call scheduled for exactly that moment does not count; 1e-9 compensates for rounding.
+    // A call that is scheduled for exactly that moment does not count. The 1e-9 compensates for rounding.
     return Math.ceil(segment.before + callsIn(segment, ms - segment.fromMs) - 1e-9);
   }
 }

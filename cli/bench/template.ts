@@ -78,8 +78,8 @@ function actionOf(text: string): Make {
  * Error for an unknown action.
  */
 export function templateOf(text: string): Make | undefined {
-  // Split at text between double braces. The braces of JSON can also be adjacent, but with a quoted name
-  // between them.
+  // Split the text at double braces with text between them. JSON may contain double braces, too, but the text
+  // between them then has a quoted name.
   const parts = text.split(/\{\{([^{}"]*)\}\}/);
   if (parts.length === 1) return undefined;
   const makes = parts.map((part, i) => (i % 2 === 0 ? () => part : actionOf(part)));

@@ -93,8 +93,8 @@ const anyMethod = 'any method';
 const scalarBytes = 12;
 
 /**
- * A bytes field of the message itself contains data that is sent in place. Other fields are copied, as text
- * is.
+ * A bytes field of the message itself has data that is sent in place. Fields of other types are copied, as
+ * text is.
  */
 const carrierOf = ({ fields }: DescMessage): Carrier =>
   fields.some((field) => field.scalar === scalarBytes) ? 'bytes' : 'text';

@@ -17,7 +17,7 @@ interface EnumNames {
   readonly table: () => string;
 }
 
-/** Converts one use of the enum `found`. Returns false when the use needs no rule of its own. */
+/** Converts one use of the enum `found`. Returns false when no rule for enums applies to the use. */
 export function convertEnum(
   file: FileChange,
   reference: Reference,
@@ -55,7 +55,7 @@ export function convertEnum(
   return false;
 }
 
-/** Blocks the file, because no object here has what a schema of an enum has. */
+/** Blocks the file, because this package has no counterpart of an enum's schema object. */
 function schema(file: FileChange, { node, name }: Reference, local: string): void {
   const parent = node.getParentOrThrow();
   const member = Node.isPropertyAccessExpression(parent) ? `.${parent.getName()}` : '';

@@ -63,8 +63,8 @@ export function migrateFile(source: SourceFile, generated: Generated): MigratedF
 }
 
 /**
- * Returns the first edit of each range that `known` has no edit of. A range around another such range is left
- * to a later attempt, because its text was rendered without the edit within it.
+ * Returns the first edit of each range for which `known` has no edit. If one such range contains another, the
+ * outer range is left to a later attempt, because its text was rendered without the edit of the inner range.
  */
 function newEdits(edits: readonly Edit[], known: readonly Edit[]): Edit[] {
   const found: Edit[] = [];

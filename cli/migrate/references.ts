@@ -97,7 +97,7 @@ function isUse(identifier: Identifier): boolean {
   return !(Node.hasName(parent) && parent.getNameNode() === identifier) && !Node.isBindingElement(parent);
 }
 
-/** Returns whether a parameter or variable of the same name hides the import. */
+/** Returns whether a parameter or variable with the same name hides the import. */
 function isShadowed(identifier: Identifier, { local, declaration }: Imported): boolean {
   for (
     let scope: Node | undefined = identifier.getParent();

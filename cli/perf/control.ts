@@ -30,8 +30,8 @@ export class Control {
   constructor(socket: Socket, peer: string) {
     this.#socket = socket;
     this.#peer = peer;
-    // Keep-alive detects a peer whose host is gone. If the socket had no keep-alive, the loss of the host
-    // would be noticed only after the test step.
+    // Keep-alive detects a peer whose host is gone. Without keep-alive, this side would notice the loss of
+    // the host only after the test step.
     socket.setNoDelay(true).setKeepAlive(true, keepAliveMs).setEncoding('utf8');
     socket.on('data', (text) => this.#take(String(text)));
     socket.on('error', (error: NodeJS.ErrnoException) =>

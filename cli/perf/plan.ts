@@ -75,8 +75,8 @@ export const iterationsDefault = (test: TestName): number => (test === 'write_bw
 export const sizeDefault = (test: TestName): number =>
   test.startsWith('atomic') ? 8 : isLatency(test) ? 2 : 65_536;
 /**
- * Returns the default depth of the send queue. A queue longer than the number of requests in flight only uses
- * more memory.
+ * Returns the default depth of the send queue. A queue that is longer than the number of requests in flight
+ * would only use more memory.
  */
 export const depthDefault = (test: TestName): number => (isLatency(test) ? 1 : 128);
 /** In a test without SENDs, only the first message of a connection needs a receive. */

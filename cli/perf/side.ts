@@ -94,7 +94,8 @@ export class Side {
     if (!this.#active) this.#control.send({ kind: 'connecting' });
     const why = await connected;
     if (why !== '') {
-      // The peer's message says why the program was stopped.
+      // The program was stopped because of a message of the peer. `receive` throws the reason in that
+      // message.
       if (why === 'stopped') await this.#control.receive('connected');
       throw new PerfError(`the two sides do not connect by ${fabric}: ${why}`);
     }

@@ -93,7 +93,7 @@ function head({ test, options }: Tested, { address, fabric, device, peerDevice }
   return `${test} with ${address}: ${words.join(', ')}`;
 }
 
-/** Returns lines with sums over several simultaneous peers. Latencies have no sums. */
+/** Returns lines with sums over several simultaneous peers. Latencies are not summed. */
 function sumLines(tested: Tested, gbits: boolean): string[] {
   const { peers, test } = tested;
   if (peers.length === 1 || isLatency(test)) return [];

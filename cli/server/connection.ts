@@ -57,7 +57,7 @@ export async function withServer(
     channel = createChannel(address, {
       connectTimeoutMs: timeout,
       timeoutMs: timeout,
-      // The limit has no flag, so it must not make a call fail.
+      // The user cannot change this limit by a flag, so the limit must not make a call fail.
       messageMaxBytes: messageBytes.max,
       log: () => undefined,
       ...securityOf(flags),

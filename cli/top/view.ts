@@ -83,7 +83,10 @@ type Sums = Partial<Record<keyof Stats, number>>;
 
 type Paired = readonly [context: ContextCounters, before: ContextCounters | undefined];
 
-/** Contexts and entries may appear and disappear. A new or restarted context counts from zero. */
+/**
+ * Contexts and entries may appear and disappear between two readings. A new or restarted context counts from
+ * zero.
+ */
 const since = (now: number, before: number | undefined): number =>
   now < (before ?? 0) ? now : now - (before ?? 0);
 

@@ -42,8 +42,8 @@ export interface TraceEvent {
   readonly flags?: readonly string[];
   readonly key?: number;
   /**
-   * post: number of requests that the device accepted, out of `of`. completion: number of requests that this
-   * session had prepared up to that one.
+   * For `post`: number of requests that the device accepted, out of `of`. For `completion`: number of
+   * requests that this session had prepared up to the completed request.
    */
   readonly requests?: number;
   readonly of?: number;
@@ -185,7 +185,8 @@ function eventsOfContext({ about, rows }: Trace, context: number): TraceEvent[] 
     const kind = kinds[number - 1];
     if (kind === undefined) continue;
     const session = row.getUint32(8, true);
-    // Within a session the entries are in order, although an iteration may use a time that was read earlier.
+    // The entries of a session are in order, but their times may not be, because an event-loop iteration may
+    // use a time that was read earlier. Such a time is raised to that of the entry before it.
     const atNs = Math.max(Number(row.getBigUint64(0, true)), last.get(session) ?? 0);
     last.set(session, atNs);
     events.push({ atNs, context, session, kind, ...fieldsOf(kind, row, session, known) });

@@ -25,8 +25,8 @@ export interface CarrierOptions {
   /** Connects to the program for a new connection of the other side. Only the serving end has it. */
   readonly accept?: () => Socket;
   /**
-   * Further connections need another carrier, because the other side accepts no more, or because all numbers
-   * have been used.
+   * Runs when this carrier takes no further connections, because the other side accepts no more, or because
+   * all numbers have been used. The next connection then needs another carrier.
    */
   readonly onAway?: () => void;
   /**
@@ -80,7 +80,7 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
   }
 
   #readMessage(frames: Frames): void {
-    // Servers of earlier releases have an empty header, which their clients do not see.
+    // A server of an earlier release sends an empty header, so its clients get no header event.
     this.open = true;
     const lease = leaseOf(frames);
     if (lease === undefined) {
@@ -102,8 +102,8 @@ export class Carrier implements ConduitOwner, FrameHandler, AsyncIterableIterato
     const number = ++this.#lastNumber;
     this.send(Kind.open, number);
     this.#add(number, program);
-    // A number is never used twice, because the other side may still have its connection when it has ended
-    // here.
+    // A number is never used twice, because a connection that has ended on this side may still exist on the
+    // other side.
     if (number === numberMax) {
       this.#options.onAway?.();
       this.drain();

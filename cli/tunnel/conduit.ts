@@ -89,8 +89,8 @@ export class Conduit {
   }
 
   /**
-   * The other side's program has read these bytes. Returns false when that is more than was sent, because the
-   * other side could then make this one buffer any number of bytes.
+   * Runs when the other side's program has read this number of bytes. Returns false when the number is larger
+   * than the number of bytes sent. Otherwise a false report could make this side buffer any number of bytes.
    */
   onWindow(bytes: number): boolean {
     const before = this.#credit;
@@ -110,8 +110,8 @@ export class Conduit {
   }
 
   /**
-   * True when neither side has anything more to send. The program may still have to read its last bytes, for
-   * which the other side is not needed.
+   * True when neither side has anything more to send. The program may still have to read its last bytes, but
+   * this does not need the other side.
    */
   get isComplete(): boolean {
     return this.#finArrived && this.#finSent;

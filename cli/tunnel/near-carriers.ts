@@ -1,6 +1,6 @@
 /**
  * The carriers of a listening end. One carrier at a time takes new connections. When the other side accepts
- * no more connections on it or is lost, the next connection opens a new carrier.
+ * no more connections on this carrier, or is lost, the next connection opens a new carrier.
  */
 import type { Socket } from 'node:net';
 import { createChannel } from '../../runtime/client/channel.ts';

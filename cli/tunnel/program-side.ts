@@ -78,8 +78,8 @@ export async function listenOn(address: string, onConnection: (socket: Socket) =
 
 /**
  * Returns whether the connection was reset although its socket has emitted `end`. Node 20 and 22 emit `end`
- * when the reset arrives behind data that has not been read yet. That data may be only a part of what the
- * program wanted to send, and must not look like the whole. Call this function in a listener of `end`.
+ * when the reset arrives behind data that has not been read yet. That data may be only a part of the data
+ * that the program wanted to send, and must not look complete. Call this function in a listener of `end`.
  */
 export function endedByReset(socket: Duplex): boolean {
   const fd = descriptorOf(socket);

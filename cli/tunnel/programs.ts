@@ -20,7 +20,7 @@ export class Programs {
     await Promise.all([...this.#open].map((each) => new Promise((resolve) => each.once('close', resolve))));
   }
 
-  /** Resets the sockets, so that no program mistakes the part that it has received for the whole. */
+  /** Resets the sockets, so that no program mistakes partial data for complete data. */
   reset(): void {
     for (const program of this.#open) reset(program);
   }

@@ -93,7 +93,7 @@ function drained(end: TunnelEnd, graceMs: number, open: () => number): Promise<v
         clearTimeout(late);
         resolve();
       });
-      // The line is printed last, because only then is its content true.
+      // The line is printed last, because only then does the tunnel take no more connections.
       console.error(`${signal}: taking no more connections; ${open()} open`);
     };
     process.on('SIGTERM', onSignal).on('SIGINT', onSignal);

@@ -30,7 +30,7 @@ export function fieldType(field: Field, scope: FileScope, side: Side): string {
   const value = valueType(field, scope, side);
   if (field.presence === 'repeated') return `${side === 'init' ? 'readonly ' : ''}${value}[]`;
   if (field.presence === 'map') {
-    // An index signature would be three more nodes for a compiler.
+    // An index signature would give a compiler three more syntax nodes.
     const record = `Record<${mapKeyType(field)}, ${value}>`;
     return side === 'init' ? `Readonly<${record}>` : record;
   }

@@ -41,7 +41,7 @@ function checkBareNames(type: EnumDescriptorProto, path: string, lenient: boolea
     const bare = bareName(type.name ?? '', name);
     const other = seen.get(bare);
     if (other === undefined) seen.set(bare, { name, number });
-    // Two names of the same value may be similar.
+    // Similar names are allowed when they belong to the same value.
     else if (other.name !== name && other.number !== number)
       report(
         `${path},2,${i}`,

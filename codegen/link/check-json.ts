@@ -23,7 +23,7 @@ export function jsonConflicts({ field: fields }: DescriptorProto, lenient: boole
     const chosen = jsonName !== usual;
     const same = byName.get(jsonName);
     const alike = byDefault.get(usual);
-    // Equal names in the .proto are reported by other code.
+    // Other code reports equal names in the .proto.
     if (same?.name === name) return;
     if (same !== undefined) {
       const severity = lenient && !chosen && !same.chosen ? 'warning' : 'error';

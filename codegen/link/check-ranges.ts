@@ -15,8 +15,8 @@ export interface NumberRange {
 const text = ({ start, end }: NumberRange) => (start === end ? String(start) : `${start} to ${end}`);
 
 /**
- * Reports each range that overlaps an earlier one. The ranges are sorted, so that thousands of them are no
- * problem.
+ * Reports each range that overlaps an earlier one. The ranges are sorted first, so that the check is fast
+ * even for thousands of ranges.
  */
 export function checkRanges(
   ranges: readonly NumberRange[],

@@ -208,7 +208,8 @@ export class Schema {
     };
     const first = name.split('.', 1)[0] ?? '';
     for (const candidate of candidates(name, scope)) {
-      // The innermost scope that contains the first part of a name must contain all of it.
+      // If a scope contains the first part of a name, the whole name must be declared in that scope. The
+      // scopes are searched from the inside out, so this is the innermost such scope.
       const found = this.#names.get(candidate);
       if (found === undefined) {
         const start = this.#names.get(candidate.slice(0, candidate.length - name.length + first.length));

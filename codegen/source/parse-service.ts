@@ -46,7 +46,7 @@ export function parseService(
     };
     const block = stream.accept('{');
     if (!block) stream.expect(';');
-    // As in protoc, empty braces are options without a value.
+    // As in protoc, empty braces give the method an empty options message.
     else descriptor.options = new Uint8Array(0);
     service.method.push(descriptor);
     state.element(methodPath, methodStart, methodName);

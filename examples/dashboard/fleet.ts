@@ -56,7 +56,7 @@ export function collectServer(
     flag('registered', 'The server is in the list of the registry', () => registration.registered);
 }
 
-/** The used part of a channel. */
+/** The part of a channel that this file uses. */
 interface WatchedChannel extends ChannelAddresses {
   on(event: 'state', listener: ChannelStateListener): unknown;
 }

@@ -119,7 +119,8 @@ export class Fleet {
     const { place } = this.#members.get(name)!;
     const ended = once(place.process, 'exit');
     this.#members.delete(name);
-    // An orchestrator takes a server off its list before it stops it. A crash comes without a word.
+    // An orchestrator takes a server off its list before it stops it. A server that crashes is still on the
+    // list.
     if (signal === 'SIGTERM') this.#publish();
     place.process.kill(signal);
     await ended;

@@ -112,9 +112,9 @@ export async function inNamespace(
 ): Promise<number | string | undefined> {
   if (process.env[marker] !== undefined) {
     run('ip', 'link', 'set', 'lo', 'up');
-    // End this process when the process that started it is gone. That process waits for the end of this
-    // process. Therefore the connection between them must not keep this process alive, which Node lets a
-    // connection do when its end has a listener.
+    // End this process when the process that started it is gone. The process that started it waits for the
+    // end of this process, so the connection between the two must not keep this process alive. In Node, a
+    // connection keeps the process alive once its end has a listener.
     process.once('disconnect', () => process.exit(1));
     process.channel?.unref();
     return undefined;

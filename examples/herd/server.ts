@@ -127,7 +127,8 @@ export class HerdServer implements Disposable {
       // The number is cleared, so that the same request is noticed when its client repeats it.
       const request = number > slot.last ? decodeRequest(slot.bytes) : undefined;
       Atomics.store(slot.word, 0, 0);
-      // This packet came late, or twice. Its request was already answered, and perhaps a newer request, too.
+      // This packet came late, or twice. The request in it was already answered, and a newer request of the
+      // slot may have been answered, too.
       if (number < slot.last) continue;
       if (number > slot.last) {
         slot.answer = this.#serve(request);

@@ -24,8 +24,8 @@ function run(command: string, ...args: string[]): void {
 
 /**
  * The flags of a separate network. The server also gets a separate process namespace, so that it cannot open
- * the client's memory. (The namespace has no new /proc, which would need a mount, and a chroot does not have
- * that.)
+ * the client's memory. (The server still sees the old /proc, because a new /proc needs a mount, which is not
+ * available inside a chroot.)
  */
 const network = ['--net', '--kill-child', '--fork', '--'];
 const host = ['--pid', ...network];

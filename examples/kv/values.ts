@@ -5,8 +5,8 @@
  */
 
 /**
- * Returns the FNV-1a hash of the key, mixed with the version. It is never 0, which the generator below would
- * never leave.
+ * Returns the FNV-1a hash of the key, mixed with the version. It is never 0, because the generator below
+ * would return 0 for ever.
  */
 function seedOf(key: string, version: number): number {
   let hash = 0x811c9dc5;

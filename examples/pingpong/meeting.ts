@@ -30,7 +30,7 @@ class SocketMeeting implements Meeting {
 
   constructor(socket: Socket) {
     this.#socket = socket.setNoDelay(true);
-    // The iterator ends when the peer has gone, and swap() reports that.
+    // The iterator ends when the peer has gone. swap() then reports that the peer has gone.
     socket.on('error', () => undefined);
     this.#lines = createInterface({ input: socket })[Symbol.asyncIterator]();
   }

@@ -4,7 +4,7 @@
  */
 import type { Duplex } from 'node:stream';
 
-/** Time in ms for a stream to close by itself. */
+/** Time in ms that a stream has to close by itself. After this time it is destroyed. */
 const closeMs = 2000;
 
 /** The interface that the client libraries require of a connector. */

@@ -242,8 +242,8 @@ export class RdmaStream extends Duplex {
       const remote = this.#remote;
       if (remote === undefined || remote.offset === remote.length || this.#end.qp.sendRoom < 2) return;
       const bytes = Math.min(chunk.byteLength, remote.length - remote.offset, partMax);
-      // The offset in the buffer to send from equals the offset in the peer's buffer. It is free, because the
-      // peer has read the last round.
+      // The offset in the buffer to send from equals the offset in the peer's buffer. The bytes at this
+      // offset are free, because the peer has read the data of the previous round.
       const tx = this.#tx!;
       tx.bytes.set(chunk.subarray(0, bytes), remote.offset);
       const flags = ++this.#parts % signalEvery === 0 ? SendFlags.signaled : 0;

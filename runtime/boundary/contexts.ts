@@ -62,8 +62,8 @@ const entries = new Map<string, Entry>();
 const open = new Set<Entry>();
 const entryOf = new WeakMap<FabricContext, Entry>();
 /**
- * Maps a key with an address to the key whose context serves that address, too. The number of entries is
- * limited by the addresses of this host.
+ * Maps a key with an address to the key whose context serves that address, too. It has at most one entry for
+ * each address of this host.
  */
 const sameAs = new Map<string, string>();
 let ownContexts = 0;
@@ -99,7 +99,7 @@ export function contextOptions(): ContextOptions {
 
 const defaultSlotBytes = { shared: limits.shmSlotBytes, registered: limits.slotBytes.default };
 
-/** Returns the number of bytes that a slot holds on fabrics with this kind of slots. */
+/** Returns the size of a slot in bytes, on fabrics with this kind of slots. */
 export function slotBytesOf(slots: keyof typeof defaultSlotBytes): number {
   return options.slotBytes ?? defaultSlotBytes[slots];
 }
@@ -255,8 +255,8 @@ function forget(entry: Entry): void {
 
 function closeUnused(entry: Entry): void {
   if (entry.users > 0 || entry.closed) return;
-  // The system waits until a removed device is closed, so the device is closed even if leases still use
-  // memory.
+  // The system waits until a removed device is closed, so this code closes the device even if leases still
+  // use its memory.
   if (entry.context.deviceGone) entry.context.native.leaveDevice();
   if (entry.context.native.stats().arenaLeasedBlocks === 0) {
     close(entry);
@@ -282,8 +282,8 @@ function close(entry: Entry): void {
 }
 
 /**
- * Counts an attempt at a call beyond its first. The counter belongs to the thread, so any context of the
- * thread can store it.
+ * Counts a further attempt at a call, after the first attempt. The counter belongs to the thread, so any
+ * context of the thread can store it.
  */
 export function countRetry(): void {
   const [entry] = open;
@@ -291,8 +291,8 @@ export function countRetry(): void {
 }
 
 /**
- * Returns the counters of this thread's open contexts: their sums, or the maximum for longest times. All are
- * 0 when no context is open.
+ * Returns the counters of this thread's open contexts. Each is the sum over the contexts, except that a
+ * longest time is the maximum. All are 0 when no context is open.
  */
 export function contextStats(fabric?: FabricName): Stats {
   const sum = { ...noStats };

@@ -52,8 +52,8 @@ function inTime(asked: Promise<Metadata>): Promise<Metadata> {
 }
 
 /**
- * A source with its cached result. Callers that need the credentials while the source is being asked share
- * its answer.
+ * A source with its cached result. Callers that need the credentials while a request to the source is running
+ * share its answer.
  */
 export class KeptCredentials {
   readonly #source: CredentialsSource;

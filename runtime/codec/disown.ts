@@ -1,8 +1,8 @@
 /**
  * Handles promises that are given in place of values, for example by a getter, a hook or an option that is an
- * async function by mistake. The code that uses the value refuses or ignores it. Without this function a
- * rejection of the promise would be unhandled and would end the process. It is called where values of the
- * application are inspected, on their thread.
+ * async function by mistake. The code that wanted the value refuses or ignores the promise. Without this
+ * function a rejection of the promise would be unhandled and would end the process. It is called where values
+ * of the application are inspected, on their thread.
  */
 import { isPromise } from 'node:util/types';
 

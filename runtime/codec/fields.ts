@@ -15,9 +15,9 @@ import {
 
 /**
  * Parses the field entries of a message. Generated code contains the entries as one text, because a compiler
- * parses a text as one node and a list of lists as many. The text has one word per entry, with cells
- * separated by colons. `*` stands for the next element of `more`, a type that is not a scalar. A fifth cell
- * holds properties that do not follow from the name.
+ * parses a text as a single syntax node, and a list of lists as many nodes. The text has one word per entry,
+ * with cells separated by colons. `*` stands for the next element of `more`, a type that is not a scalar. A
+ * fifth cell holds properties that do not follow from the name.
  */
 export function fieldEntries(text: string, more: readonly unknown[] = []): readonly FieldEntry[] {
   if (text === '') return [];

@@ -10,7 +10,10 @@ import { Source } from './memory/source.ts';
 import { Writer } from './memory/writer.ts';
 import type { MessageType } from './types.ts';
 
-/** Messages up to this bound are encoded in shared scratch memory and then copied at their real length. */
+/**
+ * Messages whose upper bound is at most this number of bytes are encoded in shared scratch memory and then
+ * copied at their real length.
+ */
 const scratchBytes = 64 * 1024;
 /** Maximum number of unused bytes behind the end of a larger encoding that keeps its memory. */
 const spareMax = 1024;
@@ -96,7 +99,8 @@ const tagOf = Object.getOwnPropertyDescriptor(
 
 /**
  * Returns a plain Uint8Array, because a Buffer would make the readers polymorphic, and its slices would be
- * Buffers. Throws for anything else, which would be read as an empty message.
+ * Buffers. Throws for any value that is not a Uint8Array, because such a value would be read as an empty
+ * message.
  */
 function plainBytes(bytes: Uint8Array, typeName: string): Uint8Array {
   // instanceof is not used, because test runners have separate classes in the realm of each file.

@@ -46,7 +46,7 @@ export interface MessageType<T, Init = T> {
    * returns them in full.
    */
   fields(): readonly FieldEntry[];
-  /** Names that the .proto reserves, separated by spaces. Text format skips fields with these names. */
+  /** Names that the .proto reserves, separated by spaces. The text format skips fields with these names. */
   readonly reserved?: string | undefined;
   /** Returns the encoding in memory of its own. */
   encode(message: Init): Uint8Array;

@@ -178,8 +178,8 @@ export type Serving = {
 /** The server's queue pair is connected, and the server may make calls from now on. */
 export type Served = { readonly type: 'served'; readonly number: number };
 /**
- * The end of the second session. The server sends it when no calls are left, or to refuse with a status. The
- * client sends it to stop serving: at once with `now`, otherwise after the calls in flight.
+ * The end of the second session. The server sends it when no calls are left, or with a status to refuse the
+ * session. The client sends it to stop serving: at once with `now`, otherwise after its calls.
  */
 export type Unserve = {
   readonly type: 'unserve';
@@ -198,7 +198,7 @@ export type Memory = {
 };
 /** The server is connecting to that queue pair. */
 export type MemoryAccepted = Omit<Memory, 'type'> & { readonly type: 'memoryAccepted' };
-/** From either side: the queue pair for remote memory has ended or, with a status, is refused. */
+/** Either side ends the queue pair for remote memory or, with a status, refuses it. */
 export type MemoryEnd = {
   readonly type: 'memoryEnd';
   readonly number: number;

@@ -1,5 +1,5 @@
 /**
- * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address. A GID contains an IPv4 address in
+ * Addresses of RDMA ports (GIDs). A GID has 16 bytes, like an IPv6 address. The GID of an IPv4 address has
  * the form ::ffff:a.b.c.d. These functions are pure, so any thread may call them. The handshakes of client
  * and server use them through rails.ts.
  */

@@ -13,11 +13,14 @@ import type { LocalSide } from './handshake/session-setup.ts';
 import { isNamed } from './verbs-devices.ts';
 import { verbsConnectTimeoutMs } from './verbs-limits.ts';
 
-/** Number of devices that a client tries with one server. */
+/** Limit of the devices that a client tries with one server. */
 const triesMax = 4;
-/** Number of GIDs that a server names. */
+/** Limit of the GIDs that a server names. */
 const namedMax = 8;
-/** Addresses of ports seldom change, and an old answer costs at most a futile try. */
+/**
+ * This is the time in ms for which the addresses of ports are cached. They seldom change, and an outdated
+ * address costs at most an attempt that fails.
+ */
 const freshMs = 5_000;
 /** Prefix length of the networks of InfiniBand and of IPv6 addresses without a known interface. */
 const usualPrefix = 64;
@@ -119,13 +122,15 @@ export function sidesTowards(
     );
 }
 
-/** The part of an attempt that RDMA devices may take. The other fabrics have the rest. */
+/**
+ * The share of an attempt's time that RDMA devices may take. The rest of the time is for the other fabrics.
+ */
 const devicesPart = 0.8;
 
 /**
- * Returns the time limit in ms for one of `devices` devices, or undefined where the limit of the device
- * itself is enough. All devices together may take as long as one, and leave time of the attempt for the next
- * fabric. The fabric repeats its requests within this limit.
+ * Returns the time limit in ms for one of `devices` devices, or undefined when the device's own limit
+ * suffices. All devices together may take as long as a single device, so that time of the attempt is left for
+ * the next fabric. The fabric repeats its requests within this limit.
  */
 export function shareMs(
   { verbs, attemptMs = Number.POSITIVE_INFINITY }: LocalSide,

@@ -46,7 +46,7 @@ export function whyNoDevice({ devices, whyNone }: VerbsReport, name = ''): strin
   return candidates.map((device) => `${device.name}: ${device.whyNot}`).join('; ');
 }
 
-/** Returns what `whyNoDevice` says about this machine. Throws when the addon is missing. */
+/** Returns the result of `whyNoDevice` for this machine. Throws when the addon is missing. */
 export function whyNoVerbs(name = ''): string {
   if (usable.has(name)) return '';
   const known = missing.get(name);

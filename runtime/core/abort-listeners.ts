@@ -43,7 +43,7 @@ class AbortListener {
 }
 
 /**
- * An entry is removed when its signal has no listener any more. Stale entries would cost the garbage
+ * A signal is removed from the map when it has no listener any more. Stale entries would cost the garbage
  * collector more than everything else in this file.
  */
 const listeners = new WeakMap<AbortSignal, AbortListener>();
@@ -53,7 +53,7 @@ export function listen(signal: AbortSignal, one: Abortable): void {
   let listener = listeners.get(signal);
   if (listener === undefined) {
     listener = new AbortListener();
-    // This call may throw, because another library may have made the signal.
+    // `addEventListener` may throw when the signal comes from another library.
     signal.addEventListener('abort', listener);
     listeners.set(signal, listener);
   }

@@ -11,13 +11,13 @@ export interface ChannelTotals {
   readonly picks: number;
   /** Addresses that were connected. */
   readonly connects: number;
-  /** The part of `connects` at addresses that had a connection before. */
+  /** The number of `connects` to addresses that had a connection before. */
   readonly reconnects: number;
   /** Attempts to connect that failed. */
   readonly connectFailures: number;
   /**
-   * Connections that were left without a loss: their server drains or was silent, or their address is no
-   * longer in the list.
+   * Connections that the channel itself has left, because their server drains or was silent, or because their
+   * address is no longer in the list.
    */
   readonly drains: number;
   /** Connections that ended although neither side had announced it. */

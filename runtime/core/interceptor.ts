@@ -102,8 +102,8 @@ export interface ChainedCall {
 }
 
 /**
- * A request, or the value that an interceptor has passed instead. The shared state is missing when that value
- * is not a copy of the request.
+ * A request, or the value that an interceptor has passed instead. A value that is not a copy of the request
+ * lacks the shared state.
  */
 export type ChainedRequest<Call extends ChainedCall = ChainedCall> = RpcRequest & {
   readonly [chained]?: Call;

@@ -42,8 +42,8 @@ function hashOf(bytes: Uint8Array, at: number, end: number): number {
 }
 
 /**
- * Returns whether two objects stand for the same key, which may have several objects. The hashes are compared
- * first, because comparing the texts of all keys with the same length would take longer.
+ * Returns whether two objects stand for the same key. Several objects may stand for one key. The hashes are
+ * compared first, because comparing the texts of all keys with the same length would take longer.
  */
 export function isSameKey(one: MetadataKey, other: MetadataKey): boolean {
   return one === other || (one.hash === other.hash && one.name === other.name);
@@ -59,7 +59,7 @@ export function keyOf(given: string): MetadataKey {
 }
 
 function newKeyOf(given: string): MetadataKey {
-  // Untyped callers may pass a value that is not a string. The cache never contains such a value.
+  // Untyped callers may pass a value that is not a string. Such a value is never in the cache.
   const text = String(given);
   const name = text.toLowerCase();
   if (!isKey(name)) {

@@ -33,7 +33,7 @@ const elsewhere: ReadonlyMap<string, string> = new Map([
   ['deadline', 'timeoutMs'],
   ['headers', 'metadata'],
   ['contextValues', 'values'],
-  // These are options of errors:
+  // The following names are options of errors.
   ['metadata', 'trailer'],
   ['sent', 'processed'],
 ]);
@@ -49,9 +49,9 @@ function beginning(a: string, b: string): number {
 const editsMax = (word: string): number => (word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3)));
 
 /**
- * Returns the known name that is called `word` in other libraries. Otherwise returns a known name that
- * differs by only a few edits, with its words in this or another order, or a known name with a common prefix.
- * Returns undefined when no known name is similar, because a guess would mislead.
+ * Returns the known name for what other libraries call `word`, if there is one. Otherwise returns a known
+ * name that differs from `word` by only a few edits (its parts may be in another order), or a known name with
+ * the same prefix. Returns undefined when no known name is similar, because a guess would mislead.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const meant = elsewhere.get(word);

@@ -69,9 +69,9 @@ const isFrame = ({ description }: symbol): boolean => description === 'context_f
 /**
  * Returns whether stores are properties of `scope`, which depends on the runtime. Node has two
  * implementations of AsyncLocalStorage, and only the older implementation has the property `kResourceStore`.
- * Entering a store and checking would work on any runtime, but it is the last resort. In Node 20 and 22, the
- * first store of a process makes V8 run all promises with hooks from then on, even after the store is
- * disabled. These hooks take a tenth of the cost of a small call.
+ * It would also be possible to enter a store and to look where it is kept. This would work on any runtime,
+ * but is the last resort. In Node 20 and 22, the first store of a process makes V8 run all promises with
+ * hooks from then on, even after the store is disabled. These hooks take a tenth of the cost of a small call.
  */
 function keepsStores(scope: Scope): boolean {
   const storage = new AsyncLocalStorage<boolean>();
@@ -99,8 +99,8 @@ function newRoot(): Scope {
 
 /** Calls `fn` without any store, and removes the stores that `fn` enters. */
 export function inRoot<T>(fn: (...given: never) => T, self?: unknown, first?: unknown, second?: unknown): T {
-  // `strays` has stores when the current function runs in the root scope itself and has entered a store. In
-  // this case a new root is needed.
+  // If the current function runs in the root scope itself and has entered a store, that store is in `strays`,
+  // and a new root is needed.
   if (root === undefined || strays.length !== 0) root = newRoot();
   try {
     return runInAsyncScope.call(root, fn as unknown as (...given: unknown[]) => T, self, first, second) as T;

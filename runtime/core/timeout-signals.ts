@@ -18,8 +18,8 @@ export interface LateListener {
  */
 const afterMs = 3;
 
-// This is a reference to the original function, because Node's real timers abort these signals even when a
-// test has replaced the global function by a fake timer.
+// This is the original `setTimeout`. Node's real timers abort these signals even when a test has replaced the
+// global function by a fake timer.
 const soon = setTimeout;
 let waiting: LateListener[] = [];
 

@@ -36,8 +36,8 @@ function isEventLayout({ at, rings, rows, stride, countsAt }: EventLayout, pageB
 }
 
 /**
- * Returns the entries of one ring. `before` is the number of entries that were written when the reading
- * began. `after` is the number when it ended. Entries that were written during the reading have replaced the
+ * Returns the entries of one ring. `before` is the number of entries that had been written when the reading
+ * began, and `after` the number when it ended. Entries that were written during the reading have replaced the
  * oldest entries. The entry that is just being written replaces another entry.
  */
 export function rowsOfRing(ring: Uint8Array, before: number, after: number): Uint8Array {

@@ -205,7 +205,7 @@ function isLayout({ fabric, device, counters, sessions, methods }: Layout, pageB
 /**
  * Returns the upper bounds of the buckets. The first bucket has the calls shorter than one unit; `perOctave`
  * buckets follow for each power of two. Each bucket is at least one unit wide. Below `perOctave` units, some
- * buckets cover the same times as the bucket before them, and stay empty.
+ * buckets would cover the same times as the previous bucket. Such buckets stay empty.
  */
 function bounds({ buckets, perOctave, unitNs }: MethodTable): number[] {
   return Array.from({ length: buckets }, (_, bucket) => {

@@ -17,9 +17,9 @@ export const registryTimeoutMs = 5_000;
  */
 export const etcdSilenceMs = { ask: 10_000, max: 25_000 } as const;
 /**
- * Time to live of a registration. etcd accepts every value, but raises small ones to its own minimum (half a
- * second more than one and a half election timeouts, so 2 s by default). A server whose event loop or process
- * is blocked for this time is removed from the list.
+ * Time to live of a registration. etcd accepts every value, but raises small values to its own minimum. This
+ * minimum is one and a half election timeouts plus half a second, which is 2 s by default. A server whose
+ * event loop or process is blocked for this time is removed from the list.
  */
 export const ttlMs = { default: 10_000, min: 2_000, max: 3_600_000 } as const;
 /** A lease is renewed this number of times in its time to live, so that a lost answer does not matter. */

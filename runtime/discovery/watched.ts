@@ -18,8 +18,8 @@ type Listener = Parameters<NonNullable<Resolver['watch']>>[0];
 
 /**
  * Follows a source: calls `onServers` when the complete list is known to be current, and after each change.
- * The argument returns the list; several changes may have only one call of it. Rejects when the source has
- * failed or `signal` is aborted.
+ * The argument of `onServers` is a function that returns the list. Several changes may be reported by a
+ * single call. Rejects when the source has failed or `signal` is aborted.
  */
 export type Follow = (onServers: (list: () => Servers) => void, signal: AbortSignal) => Promise<never>;
 
@@ -146,7 +146,8 @@ class Watched implements Resolver {
       };
       const error = await follow(onChange, signal).catch((cause: unknown) => cause);
       if (signal.aborted) return;
-      // A list that still waits is older than the end of its watch, and must not hide a later failure.
+      // A list that still waits to be passed on is older than the end of its watch, and must not hide the
+      // failure that ended the watch.
       paced.flush();
       if (followedMs === undefined) this.#failed(error);
       else if (clockMs() - followedMs >= limits.steadyWatchMs) backoff.reset();

@@ -27,7 +27,9 @@ import { SendSlots } from './send-slots.ts';
 import { LoopbackSession, type SessionHost } from './session.ts';
 import { SessionTable } from './session-table.ts';
 
-/** Maximum number of submissions before a flush. A flush is due after `flushEvery` submissions. */
+/**
+ * Maximum number of submissions before a flush. It is larger than `flushEvery`, after which a flush is due.
+ */
 const submissionsMax = 4 * flushEvery;
 const scratchBytes = 16 * 1024;
 

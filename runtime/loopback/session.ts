@@ -161,7 +161,7 @@ export class LoopbackSession {
     return true;
   }
 
-  /** Called on the server. Returns false when the call is over. */
+  /** Runs on the server. Returns false when the call is over. */
   deferHandler(handle: number, deferred: boolean): boolean {
     const call = this.calls.get(handle);
     if (call === undefined) return false;

@@ -207,9 +207,9 @@ export class Exposures {
 
   /**
    * Throws for memory that cannot be taken from a peer. On shared memory the CPU of the peer writes the bytes
-   * itself. A peer may be stopped in the middle of a write and not finish it in time. When the peer
-   * continues, it writes on, unless the pages were replaced. Pages can be replaced only in memory of the
-   * device.
+   * itself. A peer may be stopped in the middle of a write, and not finish the write in time. When the peer
+   * runs again, it completes the write, unless the pages were replaced in the meantime. Pages can be replaced
+   * only in memory of the device.
    */
   #checkPages(buffer: Registrable): void {
     const memory = ArrayBuffer.isView(buffer) ? buffer.buffer : buffer;
@@ -222,7 +222,10 @@ export class Exposures {
     throw refusal(Status.FAILED_PRECONDITION, text);
   }
 
-  /** The peer is asked early enough to answer in time. The rights end at the limit in any case. */
+  /**
+   * The peer is asked to stop early enough that it can answer before the rights expire. The rights end at
+   * their expiry in any case.
+   */
   #expireIn(exposure: OpenExposure, limitMs: number): void {
     const withinMs = Math.min(this.#options.revokeMs, Math.ceil(limitMs / 2));
     const reason = `its ${limitMs} ms were over`;

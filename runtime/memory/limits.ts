@@ -11,8 +11,8 @@ const MiB = 1024 * KiB;
  */
 export const memoryReceives = 64;
 /**
- * Number of credits that only messages which return credits may use, so that two sides can never wait for
- * each other.
+ * Number of credits that are reserved for messages that return credits, so that the two sides can never wait
+ * for each other.
  */
 export const reservedCredits = 4;
 /**

@@ -101,7 +101,7 @@ export interface LocalMemory extends Disposable {
   close(): void;
 }
 
-/** A handle as it arrives in a message, in the class that any generated code has for it. */
+/** A handle of remote memory, as it arrives in a message. Any generated class of this message can be used. */
 export type Handle = Pick<RemoteMemory, 'exposer' | 'id'>;
 
 /** Remote memory between this side and one peer. It ends with the session. */

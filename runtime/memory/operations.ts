@@ -1,7 +1,7 @@
 /**
  * The operations on memory of the peer. A transfer is cut into chunks; an atomic is one request. remotes.ts
  * checks bounds and rights first, because a device answers a wrong request by ending the queue pair. queue.ts
- * posts them, on the JS thread of the link.
+ * posts the requests, on the JS thread of the link.
  */
 import { Status } from '../core/errors/status.ts';
 import type { SendBatch } from '../verbs/batches.ts';

@@ -25,8 +25,8 @@ import {
 import { Kind, type Message, memoryMessageBytes, readMessage, writeMessage } from './wire.ts';
 
 /**
- * Follows the text about a refused access. The peer's application may have taken the memory back in the
- * meantime, and this side may have been too slow to notice it.
+ * This text follows the error text about a refused access. The peer's application may have taken the memory
+ * back in the meantime, and this side may have been too slow to notice it.
  */
 const refusedAccess =
   '; the peer refuses access to memory that it has taken back, when operations take longer than its option revokeMs';
@@ -63,7 +63,7 @@ export interface Operation {
 
 export interface QueueOwner {
   onMessage(message: Required<Message>): void;
-  /** Runs when the queue pair has ended, but the operations have not. */
+  /** Runs when the queue pair has ended while operations were still in progress. */
   onEnd(reason: string): void;
 }
 
@@ -130,7 +130,7 @@ export class MemoryQueue {
   get address(): Uint8Array {
     return this.#qp.address;
   }
-  /** Returns whether this library has allocated that memory, for any device. */
+  /** Returns whether this library has allocated `memory`, for any device. */
   isAllocated(memory: ArrayBuffer): boolean {
     return isAllocated(this.device, memory);
   }

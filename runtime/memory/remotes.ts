@@ -1,7 +1,8 @@
 /**
  * Manages the memory that the peer has exposed and this side has opened. It checks each operation, and lets
- * the peer revoke memory. From then on no request is posted, and the peer gets an answer when the posted
- * requests have completed. A link owns this object and uses it on its JS thread.
+ * the peer revoke memory. After the peer has revoked memory, no request for that memory is posted, and the
+ * peer gets an answer when the posted requests have completed. A link owns this object and uses it on its JS
+ * thread.
  */
 import { Status } from '../core/errors/status.ts';
 import { keepingAlive } from '../core/keep-alive.ts';

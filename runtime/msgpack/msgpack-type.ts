@@ -1,7 +1,7 @@
 /**
  * Messages without a schema: the codec for requests and responses of a service made by defineService.
- * msgpackr does the encoding. This file makes msgpackr a MessageType, so that large `Uint8Array`s are sent
- * like `bytes` fields of generated messages. It also checks everything that a peer sends.
+ * The library msgpackr does the encoding. This file wraps it in a MessageType, so that large `Uint8Array`s
+ * are sent like `bytes` fields of generated messages. It also checks everything that a peer sends.
  *
  * On the wire a message is one MessagePack value. A message with large binaries has four parts: 0xc1 (which
  * never begins a value), the length of the next part as u32 in little-endian, the value [message with nil in

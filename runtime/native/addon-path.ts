@@ -1,5 +1,5 @@
 /**
- * Finds the addon's binary: either in this package or, when a bundler has put this code into another file,
+ * Finds the addon's binary, which is in this package or, when a bundler has put this code into another file,
  * near the bundle. native.ts calls it once.
  */
 import { existsSync, readFileSync } from 'node:fs';

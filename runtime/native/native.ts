@@ -182,8 +182,8 @@ export interface NativeContext {
    *
    * Returns a token > 0. A SENT event carries the token when the gather entries are no longer in use, which
    * is before or at the end of the call. For a call that is pending release, the SENT event comes with the
-   * RELEASED event at the latest. Returns a negated Reason when the submission is refused. Slot, call and
-   * references then stay with JS, and no event follows.
+   * RELEASED event at the latest. Returns a negated Reason when the submission is refused. In that case JS
+   * keeps the slot, the call and the references, and no event follows.
    */
   submitBulk(
     op: number,
@@ -341,7 +341,7 @@ export interface NativeModule extends NativeSockets {
    * when it may collect now. All callers that force a collection share a tenth of the thread's time.
    */
   collectionWaitMs(): number;
-  /** Reports how long a forced collection has taken, in milliseconds. */
+  /** Records how long a forced collection has taken, in milliseconds. */
   collectionDone(ms: number): void;
   /**
    * Calls `fn` in the root async context, in which no AsyncLocalStorage has a store, and returns its result.

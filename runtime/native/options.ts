@@ -100,7 +100,7 @@ export interface NativeOptions extends RuntimeNeeds {
 }
 
 export interface SessionOptions {
-  /** The side that makes the calls of the session: this side as its client, or the peer. */
+  /** The role of this side in the session. The client makes the calls. */
   role: 'client' | 'server';
   /**
    * Whether this side starts the connection on the fabric, which exactly one of the two sides must do.

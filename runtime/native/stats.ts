@@ -30,8 +30,8 @@ export interface Stats {
   sentBytes: number;
   receivedBytes: number;
   /**
-   * Attempts at calls beyond the first attempt (retries, hedging). The counter belongs to the thread; one of
-   * the thread's contexts keeps it.
+   * Number of further attempts at calls, after their first attempts (retries, hedging). The counter belongs
+   * to the thread; one of the thread's contexts keeps it.
    */
   retries: number;
   /** Number of polled completions. */
@@ -51,7 +51,7 @@ export interface Stats {
   mrHits: number;
   mrMisses: number;
   mrEvictions: number;
-  /** The misses whose registration was made by another thread; they are a part of all misses. */
+  /** The number of misses whose registration was made by another thread. All misses include these. */
   mrBackground: number;
   mrBytes: number;
   arenaBytes: number;
@@ -71,8 +71,8 @@ export interface Stats {
   batches: number;
   sleeps: number;
   /**
-   * The longest time within the last one or two seconds of traffic in which the thread did not poll
-   * completions because it was busy with other work.
+   * The longest time for which the thread did not poll completions because it was busy with other work,
+   * within the last one or two seconds of traffic.
    */
   loopLagMaxUs: number;
 }

@@ -52,8 +52,8 @@ export interface NativeVerbsDevice {
   /** Returns whether these bytes lie in memory of `allocBuffer`, of any device of this thread. */
   owns(bytes: Uint8Array): boolean;
   /**
-   * Registers bytes of `allocBuffer` memory or of a SharedArrayBuffer. Other memory may move, so it cannot be
-   * registered.
+   * Registers bytes of `allocBuffer` memory or of a SharedArrayBuffer. Memory of any other kind cannot be
+   * registered, because V8 may move it.
    */
   regMr(
     bytes: Uint8Array,

@@ -12,8 +12,8 @@ export const Sub = {
   op: 0,
   session: 1,
   /**
-   * REQUEST, PART: a free call slot of the session's `callSlots`. RESPONSE: the `call` word of the request's
-   * event.
+   * In REQUEST and PART: a free call slot of the session's `callSlots`. In RESPONSE: the `call` word of the
+   * request's event.
    */
   call: 2,
   /** REQUEST, PART: method id. */
@@ -51,8 +51,8 @@ export const submitAligned = 1;
 export const submitReplyBufferOnly = 2;
 
 /**
- * Int32 words of one event. If kinds of events use a word differently, the word has a name for each use.
- * Words that an event does not use are 0.
+ * Int32 words of one event. Some words have several names, because different kinds of events use them for
+ * different values. Words that an event does not use are 0.
  */
 export const Ev = {
   /** A value of EvKind. */
@@ -274,7 +274,7 @@ export const Ctl = {
 
 /**
  * Int32 words of `sessionSlots`, by table index of a session. `held` is the number of send slots that native
- * code holds for the session. `wanted` is 1 when JS found that the session may take no slot; slotsFree is
- * sent when it may take one.
+ * code holds for the session. JS sets `wanted` to 1 when it finds that the session may take no slot. Native
+ * code then sends slotsFree when the session may take a slot again.
  */
 export const Slots = { held: 0, wanted: 1, words: 2 } as const;

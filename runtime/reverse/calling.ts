@@ -24,7 +24,7 @@ import type { ConnectionCalls, ServerConnection } from '../server/server-connect
 import { RpcPeer } from './peer.ts';
 
 export interface CallingOwner {
-  /** Throws or rejects when the client of this connection may not serve. */
+  /** Throws, or rejects its promise, when the client of this connection may not serve. */
   authorize(connection: ServerConnection): Promise<void> | undefined;
   onPeer(connection: ServerConnection, peer: RpcPeer): void;
   onGone(connection: ServerConnection, peer: RpcPeer): void;

@@ -4,7 +4,7 @@
  */
 
 /**
- * Pause in ms after a second session that the client has not ended itself, before the next session on the
- * same connection. The connection has a backoff of its own.
+ * Pause in ms between two second sessions on the same connection, if the client has not ended the first of
+ * them itself. The connection itself has a separate backoff.
  */
 export const reverseRetryMs = 200;

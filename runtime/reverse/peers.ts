@@ -32,8 +32,8 @@ function shown(error: unknown): string {
 }
 
 /**
- * A client may serve only if `authorize` allows it to call this method. Clients of older releases called the
- * method in order to serve. Today's clients do not call it.
+ * A client may serve only if `authorize` allows it to call this method. Only clients of older releases really
+ * call the method, in order to serve.
  */
 const serveMethod = ReverseDefinition.methods.serve.fullName;
 

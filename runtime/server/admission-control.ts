@@ -13,7 +13,7 @@ import type { Load } from './load.ts';
 import type { Account } from './quotas.ts';
 import type { TimeLimits } from './time-limits.ts';
 
-/** The clock is read before each request that has less time left than this. */
+/** The clock is read before each request that has less than this number of microseconds left. */
 const hurryUs = 100_000;
 
 export class AdmissionControl {
@@ -21,7 +21,7 @@ export class AdmissionControl {
   calls = 0;
   /** Deadline of the request that was admitted last, or 0 when that request has no deadline. */
   deadlineMs = 0;
-  /** True when `deadlineMs` comes from the server's own time limit. */
+  /** True when the server's own time limit has determined `deadlineMs`. */
   limited = false;
 
   readonly #context: FabricContext;

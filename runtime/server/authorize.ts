@@ -136,8 +136,8 @@ export class Authorization {
   }
 
   /**
-   * Returns a handler that runs `handler` for allowed peers only. Other callers learn that it has not run,
-   * and so do callers whose time ends before the decision.
+   * Returns a handler that runs `handler` for allowed peers only. Other callers learn that the handler has
+   * not run, and so do callers whose time ends before the decision.
    */
   around(method: string, handler: AnyHandler): AnyHandler {
     const decide = this.#decide;

@@ -20,7 +20,8 @@ export class Departure {
   readonly #listeners: (() => unknown)[] = [];
 
   constructor() {
-    // In Node 20 and 22 a promise holds the stores of the caller that created it, here for the server's life.
+    // In Node 20 and 22 a promise keeps the async stores of the caller that created it alive, in this case
+    // for the whole life of the server.
     const pending = () =>
       new Promise<void>((resolve) => {
         this.#settle = resolve;

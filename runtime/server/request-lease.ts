@@ -1,7 +1,7 @@
 /**
  * The lease of a request whose memory is released at the end of its call (option `requestMemory`). The call
- * ends when no function reads the request any more. An interceptor may have stopped waiting for a handler;
- * the call also waits for such a handler. A ServerCall owns this object and uses it on its JS thread.
+ * ends when no function reads the request any more. This includes handlers for which an interceptor has
+ * stopped waiting. A ServerCall owns this object and uses it on its JS thread.
  */
 import { RpcError } from '../core/errors/rpc-error.ts';
 import { Status } from '../core/errors/status.ts';
@@ -51,8 +51,8 @@ export class RequestLease {
   }
 
   /**
-   * Runs when the response waits for arena memory. The missing memory may be held by this lease. If the
-   * response does not refer to the request, the garbage collector can free the request from now on.
+   * Runs when the response waits for arena memory. This lease itself may hold the missing memory. From now on
+   * the garbage collector can free the request, unless the response refers to it.
    */
   yield(): void {
     if (this.#lease === undefined) return;

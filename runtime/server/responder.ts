@@ -213,8 +213,8 @@ export class Responder {
   #awaitMemory(call: ServerCall, response: unknown): boolean {
     const { native, outgoing, waiters, lacking } = this.#context;
     const { shortBytes } = outgoing.bulk;
-    // If no lease holds memory, the operating system has denied the memory. With `shortBytes` 0, the response
-    // waits for a registration, and this wait ends by itself.
+    // If no lease holds memory, the operating system has denied the memory. If `shortBytes` is 0, the
+    // response waits for a registration, which ends by itself.
     if (shortBytes > native.arenaBytes) return false;
     if (shortBytes !== 0 && native.stats().arenaLeasedBlocks === 0) return false;
     call.shortBytes = shortBytes;
@@ -227,8 +227,8 @@ export class Responder {
   /** Answers a call whose response has waited too long for memory or for the registration of a buffer. */
   #giveUp(call: ServerCall): void {
     const why = this.#context.shortage.why(call.shortBytes);
-    // While a buffer is being registered, memory is not exhausted. The only cause is a deadline that was too
-    // short.
+    // While a buffer is being registered, memory is not exhausted. The only possible cause is then a deadline
+    // that was too short.
     const isExhausted = call.shortBytes !== 0;
     const text = isExhausted
       ? `${call.method}: no memory for the response on the server: ${why}${this.#ofQuota()}`

@@ -181,7 +181,7 @@ export class ServerConnection {
   /**
    * Runs when the client has read the goaway and reports how many calls it has made. The calls that have not
    * arrived yet are in flight, so their number is at most the limit of calls in flight. A larger number is
-   * reduced accordingly. Returns false when the client was not asked.
+   * therefore reduced to that limit. Returns false when the client was not asked.
    */
   leaving(calls: number): boolean {
     const { inflightMax, streamsMax } = this.prepared;

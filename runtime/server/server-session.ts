@@ -236,7 +236,7 @@ export class ServerSession implements SessionOwner, CallOwner {
   }
 
   defer(call: ServerCall, deferred: boolean): boolean {
-    // A call of a one-way method was answered when it arrived, and its handler runs later all the same.
+    // A call of a one-way method was answered when it arrived. Its handler still has to run.
     return call.accepted || this.#context.native.deferHandler(this.target.session, call.handle, deferred);
   }
 
@@ -253,7 +253,7 @@ export class ServerSession implements SessionOwner, CallOwner {
     this.#listener.onSessionDown(this, reason);
   }
 
-  /** Does nothing. It is for calls that this side makes, and a server session makes no calls. */
+  /** Does nothing, because a server session makes no calls. */
   onReleased(): void {}
 
   onSettled(at: number): void {

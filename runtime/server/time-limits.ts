@@ -1,6 +1,6 @@
 /**
- * The server's own time limits of calls, in addition to the clients' deadlines. The server enforces its
- * limits by an answer when the time has passed, because the client would otherwise wait longer, or for ever.
+ * The server's own time limits of calls, in addition to the clients' deadlines. When such a limit has passed,
+ * the server answers the call itself, because the client would otherwise wait longer, or for ever.
  */
 
 import type { SessionOptions } from '../native/native.ts';

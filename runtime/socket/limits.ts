@@ -6,8 +6,8 @@ const MiB = 1024 * KiB;
 /**
  * Most bytes of one segment; a longer write is sent as several segments. A write of 1 MiB is one segment,
  * because many programs write pieces of that size. With its header, a copied segment needs a little more than
- * 1 MiB, so it takes the arena's next size of block, which has 1.25 MiB. A stream has 8 MiB in flight, so
- * several segments hide a round trip.
+ * 1 MiB, so it takes a block of the arena's next size, 1.25 MiB. A stream has 8 MiB in flight, so several
+ * segments hide a round trip.
  */
 export const segmentBytes = 1.25 * MiB - 4 * KiB;
 /**

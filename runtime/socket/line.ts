@@ -40,7 +40,7 @@ export interface LineUser {
 
 /** The creator of a Line, as the Line sees it. */
 export interface LineOwner {
-  /** True when this end can cancel the stream, which only a client's end can. */
+  /** True when this end can cancel the stream. Only the client's end can do so. */
   readonly cancels: boolean;
   /** Runs when the socket was destroyed while the connection goes on without it. */
   onOrphaned?(): void;
@@ -220,7 +220,7 @@ export class Line {
     this.#end(error);
   };
 
-  /** Drops the data, because the socket is gone. */
+  /** Drops received data, because the socket is gone. */
   #drop(segment: Segment): void {
     leaseOf(segment)?.release();
     if (this.#unread.splice(0).length !== 0 && !this.#resetSent) this.#reset();

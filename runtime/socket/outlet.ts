@@ -1,7 +1,8 @@
 /**
  * The segments that one end of a socket sends, as an async iterator that its stream reads. The stream
- * requests the next segment when it has encoded the last segment and has room for another. At this moment the
- * callback of the write is called. A Line owns this object and uses it on the JS thread.
+ * requests the next segment when it has encoded the previous segment and has room for another. At this moment
+ * the callback of the previous segment's write is called. A Line owns this object and uses it on the JS
+ * thread.
  */
 import type { OutgoingSegment } from './segment.ts';
 
@@ -93,7 +94,7 @@ export class Outlet implements AsyncIterableIterator<OutgoingSegment> {
   /**
    * Drops the segments that the stream has not taken, because it takes nothing more. The last segment that
    * the stream took counts as written, just as bytes count as written when the system has accepted them. A
-   * segment that could not be encoded does not.
+   * segment that could not be encoded does not count as written.
    */
   close(): void {
     this.#closed = true;

@@ -20,7 +20,7 @@ export function isDetached({ buffer, byteLength }: Uint8Array): boolean {
     new Uint8Array(buffer);
     return false;
   } catch {
-    // Views cannot be made of detached memory. Node 20 has no property that tells.
+    // Views cannot be made of detached memory. Node 20 has no property that says whether memory is detached.
     return true;
   }
 }

@@ -20,9 +20,9 @@ const spareShare = 2 / 8;
 /** Limit of kept messages. */
 const keptShare = fetchShare - spareShare;
 /**
- * Additional room for headers and gaps of messages. This part is for a session that leaves the required
- * quarter to other sessions. Without this part, such a session could lack a few KiB for its next message, if
- * that message takes a quarter of the arena.
+ * Additional room for headers and gaps of messages. A session must leave a quarter of the arena to other
+ * sessions. Without this additional room, a session that does so could lack a few KiB for its next message,
+ * if that message takes a quarter of the arena.
  */
 const aroundShare = 1 / 64;
 
@@ -73,7 +73,7 @@ export class StreamMemory {
    * may stay there, otherwise the record of the copy that must be made.
    */
   copy(bytes: number): CopiedMessage | undefined {
-    // The size counts twice, because a block may be larger than its content.
+    // The size is counted twice, because the block may be larger than its content.
     this.#unwatched -= 2 * bytes;
     const { native } = this.#context;
     const { loops } = this.#context.sessions;

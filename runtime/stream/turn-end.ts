@@ -16,7 +16,7 @@ function run(): void {
   for (const listener of listeners) listener.onTurnEnd();
 }
 
-// A tick that is scheduled in a microtask runs after the last microtask.
+// A callback of `process.nextTick` that is scheduled in a microtask runs after the last microtask.
 function afterMicrotasks(): void {
   process.nextTick(run);
 }

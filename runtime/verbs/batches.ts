@@ -43,9 +43,10 @@ export interface BindOptions {
 
 /**
  * Requests for a send queue (`struct ibv_send_wr`). `QueuePair.post` can post the same batch any number of
- * times, and no object is created for a request. A queue pair checks the batch that it got last only once: as
- * long as the batch does not change and nothing is closed, posting it again costs less. A request begins with
- * the method of its operation. `sge` then adds the memory that the request sends from or reads into:
+ * times, and no object is created for a request. When a queue pair gets the same batch again, it does not
+ * repeat its checks, as long as the batch has not changed and nothing was closed. Posting the batch again
+ * therefore costs less. A request begins with the method of its operation. `sge` then adds the memory that
+ * the request sends from or reads into:
  *
  *     batch.clear().write(wrId, remote.addr, remote.rkey, SendFlags.signaled).sge(mr, 0, 32);
  *

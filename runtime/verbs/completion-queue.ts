@@ -35,7 +35,7 @@ export interface CompletionQueue extends Disposable, AsyncIterable<Completions> 
 }
 
 const defaultBatch = 64;
-/** The longest possible interval; an interval of any length keeps the process alive. */
+/** The longest possible interval. It only keeps the process alive, for which its length does not matter. */
 const longestMs = 2 ** 31 - 1;
 
 export class OpenCompletionQueue extends Resource implements CompletionQueue {
@@ -84,7 +84,8 @@ export class OpenCompletionQueue extends Resource implements CompletionQueue {
     const alive = setInterval(() => undefined, longestMs);
     if (!keepsAlive) alive.unref();
     const end = (error?: Error): void => {
-      // A queue that was armed twice may call this twice, and another caller may wait by then.
+      // A queue that was armed twice may call this function twice, and at the second call another caller may
+      // be waiting.
       if (this.#waiting?.end !== end) return;
       this.#waiting = undefined;
       stopInterval(alive);

@@ -203,7 +203,7 @@ export function isAllocated(device: Device, memory: ArrayBuffer): boolean {
   return (device as OpenDevice).native.owns(new Uint8Array(memory));
 }
 
-/** Opens the device that native code knows by these options. `name` is for the device's error texts. */
+/** Opens the device that these options name in native code. `name` is for the device's error texts. */
 export function openDeviceOf(name: string, given: NativeOpenOptions): Device {
   try {
     return new OpenDevice(name, loadNative().openVerbsDevice(given));

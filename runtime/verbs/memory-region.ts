@@ -73,7 +73,10 @@ class OpenMemoryRegion extends Resource implements MemoryRegion {
 /** Memory that can be registered: a whole buffer, or the part of a buffer that a view shows. */
 export type Registrable = ArrayBuffer | SharedArrayBuffer | ArrayBufferView;
 
-/** This is a reference to the original function, because code of the application may replace it later. */
+/**
+ * This is the original `structuredClone`, because code of the application may replace the global function
+ * later.
+ */
 const { structuredClone } = globalThis;
 
 function bytesOf(buffer: Registrable): Uint8Array {

@@ -1,6 +1,7 @@
 /**
- * The common parts of all objects of `rdma-rpc/verbs`: a name and an end. Once an object is closed, its
- * methods throw an error with its name. It is used on the thread that opened the device.
+ * The common parts of all objects of `rdma-rpc/verbs`: a name, and the way in which the object is closed.
+ * Once an object is closed, its methods throw an error with its name. It is used on the thread that opened
+ * the device.
  */
 import { closedError } from './errors.ts';
 

@@ -10,7 +10,10 @@ export const stampWords = 1;
 /** A typed array, because a variable would need a new object for each number from 2^31 on. */
 const last = new Float64Array(1);
 
-/** Gives records without a number the next one, which no other records of this thread have had. */
+/**
+ * If the records have no number, gives them the next number. No other records of this thread have had that
+ * number.
+ */
 export function stamp(rows: Float64Array): void {
   const at = rows.length - stampWords;
   if (rows[at] !== 0) return;

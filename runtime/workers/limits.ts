@@ -16,8 +16,8 @@ export const workerStartTimeoutMs = 30_000;
  */
 export const workerRestartMs = { first: 100, max: 10_000 } as const;
 /**
- * When a worker does not answer within this time in ms, a new connection goes to another worker. For later
- * connections, the silent worker is asked last. An idle thread answers within a millisecond.
+ * When a worker does not answer within this time in ms, a new connection goes to another worker. When later
+ * connections arrive, the silent worker is asked last. An idle thread answers within a millisecond.
  */
 export const workerAnswerMs = 200;
 /**

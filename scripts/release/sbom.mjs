@@ -24,7 +24,8 @@ export async function writeSbom(path) {
   const inside = vendored();
   const components = all.components
     .filter(({ name, version }) => inside.has(`${name}@${version}`))
-    // npm marks each of them as for development only, so these properties are dropped.
+    // npm marks each of these libraries as used for development only. This is wrong for the package, so the
+    // properties are dropped.
     .map((each) => ({ ...each, properties: [] }));
   if (components.length !== inside.size)
     throw new Error(

@@ -68,7 +68,7 @@ export function nothingStays(registeredMost: number, payloadBytes = requestBytes
     if (end === 'cancelled') giveUp.abort();
     if (end === 'connection lost') await channel.close();
     if (end !== 'answered') await settled;
-    // The handlers return responses for which no caller waits any more.
+    // The handlers return their responses although no caller waits for these responses any more.
     answer();
     // The responses are then on their way, and the test can wait for the memory that is kept for them.
     await new Promise((resolve) => setImmediate(resolve));

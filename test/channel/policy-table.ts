@@ -43,8 +43,8 @@ export const policies: readonly [string, Row][] = [
     'least-request',
     { options: { loadBalancing: 'least-request' }, all: 'abc', withoutA: 'bc', retried: 'bc', hedged: 'bc' },
   ],
-  // The list is tried in order when the connection is lost. A healthy server can answer with an error, so
-  // such a call is not tried elsewhere.
+  // The list is tried in order when the connection is lost. When a server answers with an error, its
+  // connection is healthy, so the call is not tried at another server.
   [
     'pick-first',
     { options: { loadBalancing: 'pick-first' }, all: 'a', withoutA: 'b', retried: '', hedged: '' },

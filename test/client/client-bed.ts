@@ -46,7 +46,7 @@ export class ClientBed {
   reports = 0;
   /** Number of times that a silence was reported. */
   silences = 0;
-  /** True when calls that no handler has seen are requeued, and the list of the requeued calls. */
+  /** Whether calls that no handler has seen are requeued. `requeued` has the requeued calls. */
   requeues = false;
   readonly requeued: Unsent[] = [];
 

@@ -21,7 +21,7 @@ export class FakeLink {
   ended: string | undefined;
   /** Whether a call slot is free. */
   room = true;
-  /** What the client knows of the call on the data connection when it is cancelled. */
+  /** The client's state of the call on the data connection when that call is cancelled. */
   processed: 'no' | 'maybe' = 'maybe';
   answer: ((value: unknown) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;

@@ -1,8 +1,8 @@
 /**
- * Lists the program with which the conformance runner communicates. The program reads requests on standard
- * input and writes responses on standard output, each behind its length in four bytes. main.mjs starts the
- * runner, which starts this program. The argument is the folder with the generator's output for the suite's
- * .proto files.
+ * The program with which the conformance runner communicates. The program reads requests on standard input
+ * and writes responses on standard output, each behind its length in four bytes. main.mjs starts the runner,
+ * which starts this program. The argument is the folder with the generator's output for the suite's .proto
+ * files.
  */
 import { readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';

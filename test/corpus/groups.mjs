@@ -27,8 +27,8 @@ const compiled = new Set([
 ]);
 
 /**
- * The package's files of Envoy use an option of protoc-gen-validate that is newer than the package's
- * validate.proto. Returns a folder with validate.proto as later releases have it.
+ * The Envoy files in the package use an option of protoc-gen-validate that is newer than the validate.proto
+ * in the package. Returns a folder with validate.proto as later releases have it.
  */
 function newerValidate(modules, old) {
   const folder = join(modules, '../newer-validate');

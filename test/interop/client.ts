@@ -1,6 +1,6 @@
 /**
- * Lists a client process of the tests of endings. The process opens streams of every kind to the server at
- * argv[2] over argv[4], reports that, and leaves them open.
+ * A client process for the tests of endings. The process opens streams of every kind to the server at argv[2]
+ * over argv[4], reports that, and leaves them open.
  */
 import { createChannel, createClient, type Fabric } from 'rdma-rpc';
 import { InteropDefinition } from './gen/interop.rdma.ts';

@@ -1,5 +1,5 @@
 /**
- * Lists a server process of the interoperability cases. The process listens at argv[2] with the options of
+ * A server process for the interoperability cases. The process listens at argv[2] with the options of
  * argv[3], sends its address, and follows instructions that arrive as messages.
  */
 import { createServer, type ServerOptions, stats } from 'rdma-rpc';

@@ -1,5 +1,5 @@
 /**
- * Lists the server of the interoperability cases, written only against the public API.
+ * The server of the interoperability cases. It uses only the public API.
  */
 import { type HandlerContext, type Handlers, leaseOf, RpcError, Status } from 'rdma-rpc';
 import type {

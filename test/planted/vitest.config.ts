@@ -1,6 +1,6 @@
 /**
- * Lists the project's configuration with one bug planted in the sources that a test loads. typescript.mjs
- * passes the file and the text to replace in RDMA_RPC_PLANTED.
+ * The project's configuration of vitest, with one bug planted in the sources that a test loads.
+ * typescript.mjs passes the file and the text to replace in RDMA_RPC_PLANTED.
  */
 import { readFileSync } from 'node:fs';
 import { defineConfig, mergeConfig, type Plugin } from 'vitest/config';

@@ -1,6 +1,6 @@
 /**
- * Runs a proxy to a server. The proxy hides some features of each side from the other side, so that both seem
- * to be older versions.
+ * Runs a proxy to a server. The proxy hides some features of each side from the other side, so that each side
+ * seems to be an older version.
  */
 import { changedWay, type Way } from '../control/changing-relay.ts';
 

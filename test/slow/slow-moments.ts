@@ -9,7 +9,10 @@ import { compiled, exited, nextMessage, type ServerProcess } from '../runtime/pr
 import type { LoadOptions, LoadReport } from './load.ts';
 
 export interface Moment {
-  /** The process that is stopped, for how long at a time, and for how long it runs in between. */
+  /**
+   * The process that is stopped, the length of each stop, and the time for which the process runs between two
+   * stops.
+   */
   readonly stops?: 'server' | 'client';
   readonly stopMs?: number;
   readonly runMs?: number;

@@ -75,7 +75,7 @@ test(`${connections} connections leave nothing behind`, async () => {
   const carry = async (count: number): Promise<void> => {
     const all = near.accepted + count;
     await open(tunnel, count);
-    // The sockets of the clients are closed. The other three of each connection close in their own time.
+    // The sockets of the clients are closed. The other three sockets of each connection may close later.
     await until(() => near.accepted === all && far.accepted === all);
     await until(() => near.open + far.open + programs === 0);
   };

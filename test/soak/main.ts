@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-// The compiled script lies beside the scripts that it starts.
+// The script is started from dist, where the compiled scripts that it starts lie beside it.
 process.env.RDMA_RPC_TEST_DIST ??= fileURLToPath(new URL('../..', import.meta.url));
 const { soak } = await import('./soak.ts');
 

@@ -16,7 +16,7 @@ import { Random } from './random.ts';
 import { type Fabric, SteppedWorld } from './stepped.ts';
 
 export const limits = { inflightMax: 4, streamsMax: 3 };
-/** The time limit of a call whose time limit is to pass. This limit is longer than any delay of the test. */
+/** The time limit of a call that is to end at its time limit. It is longer than any delay of the test. */
 const timeoutMs = 60_000;
 /** This is more than the time by which a deadline may fire late. */
 const lateMs = 10;
@@ -30,7 +30,10 @@ const lateCalls = 8;
 /** A call in progress. */
 export interface Plan {
   readonly entry: Entry;
-  /** Number of events of the fabric after the call's start at which its misfortune comes. */
+  /**
+   * Number of events of the fabric between the call's start and the moment at which the test disturbs the
+   * call.
+   */
   readonly step: number;
   readonly giveUp: AbortController;
   /** Number of events since the start. */

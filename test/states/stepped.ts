@@ -74,7 +74,8 @@ export class SteppedWorld {
     const dial = (): Promise<Duplex> =>
       this.#address === undefined ? this.#pair() : this.#dial(this.#address);
     this.channel = new ClientChannel({ address: 'stepped', dial, fabrics: [fabric] }, limits);
-    // The context is kept, because otherwise each lost connection would end in a world of its own.
+    // The context is kept open. Otherwise each connection that follows a lost connection would be in a
+    // simulated world of its own.
     const context = acquireContext({ fabric });
     this.#context = context;
     const { clock } = context.native;

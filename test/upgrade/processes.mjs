@@ -8,8 +8,8 @@ import { createInterface } from 'node:readline';
 const limitMs = 180_000;
 
 /**
- * A program of a build, with its output lines and its end. When the time of the program is over, it is
- * killed, and everything that waits for it fails.
+ * A program of a build, with its output lines and its end. When the time limit of the program has passed, the
+ * program is killed, and everything that waits for it fails.
  */
 class Program {
   /** The line that it has printed last. */

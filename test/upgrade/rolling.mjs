@@ -1,6 +1,7 @@
 /**
  * Tests a rolling upgrade under load. Three servers behind the addresses of each client are replaced one
- * after the other, and then the clients. No call may fail. A rollback is the same with the builds exchanged.
+ * after the other, and then the clients. No call may fail. A rollback takes the same steps with the two
+ * builds exchanged.
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -53,8 +53,7 @@ function descriptorSet(path: string): FileDescriptorProto[] {
     const { file } = fromBinary(FileDescriptorSetSchema, bytes);
     if (file.length > 0 && file.every(({ name }) => name !== '')) return file;
   } catch {
-    // The cause is omitted, because details about bytes that are not a descriptor set would not help the
-    // user.
+    // The text omits the cause. For bytes that are not a descriptor set, its details would not help the user.
   }
   throw new Error(
     `${path} is not a descriptor set: protoc --include_imports --descriptor_set_out=FILE makes one`,

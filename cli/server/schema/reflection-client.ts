@@ -84,7 +84,7 @@ export async function extensionNumbers(reflection: Reflection, message: string):
   try {
     return (await ask(reflection, asked, 'allExtensionNumbersResponse')).extensionNumber;
   } catch (error) {
-    // Some servers do not support the query, and a call without extensions is better than no call.
+    // Some servers do not support the query. A call without extensions is then better than no call.
     if (error instanceof RpcError && untold.has(error.code)) return [];
     throw error;
   }

@@ -65,8 +65,8 @@ export function lookUp(registry: FileRegistry, name: string): Declared | undefin
 }
 
 /**
- * Returns the full names of all elements that can be described. The messages of options are left out, because
- * they come with every file that has options and are rarely meant.
+ * Returns the full names of all elements that can be described. The messages of options are left out. They
+ * come with every file that has options, and users rarely look for them.
  */
 export function namesIn(registry: FileRegistry): string[] {
   const declared = [...registry].filter(({ file }) => file.proto.name !== 'google/protobuf/descriptor.proto');

@@ -36,7 +36,7 @@ function given(field: Field, variable: string, scope: FileScope): Given {
   }
 }
 
-/** Scalars are taken unchanged; messages are completed with defaults. */
+/** Values of scalar types are taken unchanged; messages are completed with defaults. */
 function givenOneof(oneof: Oneof, variable: string, scope: FileScope): Given {
   const messages = oneof.fields.flatMap((field) => {
     if (field.type.kind !== 'message') return [];

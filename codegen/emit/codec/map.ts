@@ -1,7 +1,8 @@
 /**
  * Emits map fields in generated encoders and decoders, as a call of a function that the file contains once
- * for each pair of types. Maps need as much code as the rest of a message, and the cost of generated code is
- * the amount of text that a compiler has to parse. encode.ts and decode.ts call it.
+ * for each pair of types. A map needs as much code as the rest of a message, and the cost of generated code
+ * grows with the text that a compiler has to parse. Therefore the file shares these functions. encode.ts and
+ * decode.ts call it.
  */
 import type { Field } from '../../model/model.ts';
 import { formOf, quote, scalarForm, tagBytes, tagOf, wireTypeOf } from '../scalar.ts';

@@ -2,8 +2,8 @@
  * Ends streams of responses that are no longer read. The library connect-es gives its callers an iterator
  * without `return()`. Therefore a loop that ends by `break` or an error does not end its stream. Such a
  * dropped stream would keep its stream slot and its handler as long as the connection lives. The garbage
- * collector finds dropped streams. When streams wait for a slot, a collection is triggered. The transport
- * uses this file on its JS thread.
+ * collector finds dropped streams. When streams wait for a slot, this file triggers a collection. The
+ * transport uses this file on its JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import { collectPauseMs } from '../../limits.ts';
@@ -86,7 +86,7 @@ function look(places: StreamPlaces, now: Collector): void {
   timer = undefined;
   if (places.streams.size === 0 || open === 0) return;
   const began = clockMs();
-  // Waits for a collection that was triggered for another reason, because it finds dropped streams, too.
+  // Waits for a collection that was triggered for another reason. That collection also finds dropped streams.
   const native = nativeIfLoads();
   const waitMs = native?.collectionWaitMs() ?? 0;
   if (waitMs > 0) nextMs = began + waitMs;

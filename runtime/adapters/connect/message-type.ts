@@ -1,7 +1,7 @@
 /**
- * Makes a MessageType of a message of protobuf-es. That library encodes and decodes the message, and the
- * bytes are sent like the bytes of other messages. The transport creates one such object per type of message.
- * The transport uses this file.
+ * Makes a MessageType for a message type of protobuf-es. That library encodes and decodes the messages, and
+ * the bytes are sent like the bytes of other messages. The transport uses this file, and creates one such
+ * object per message type.
  */
 import { create, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
 import { CodecError } from '../../codec/error.ts';
@@ -17,8 +17,8 @@ interface Encoded {
   readonly message: unknown;
   readonly bytes: Uint8Array;
   /**
-   * True after the second of two calls of `bound`. The first of them was made because the message did not fit
-   * into a slot.
+   * True after `bound` was called a second time. Its first call was made because the message did not fit into
+   * a slot.
    */
   readonly again: boolean;
 }

@@ -67,8 +67,8 @@ class GrpcClientCall {
     try {
       this.#stream = client.makeBidiStreamRequest(`/${path}`, same, same, metadata, { deadline });
     } catch (cause) {
-      // A closed client throws a plain Error. It becomes UNAVAILABLE, which a channel of this package would
-      // report.
+      // A closed client throws a plain Error. The call then ends with UNAVAILABLE, as on a channel of this
+      // package.
       const why = `${path}: grpc-js cannot make the call: ${(cause as Error).message}`;
       throw new RpcError(Status.UNAVAILABLE, why, { processed: 'no', cause });
     }
@@ -77,8 +77,8 @@ class GrpcClientCall {
       this.#status = status;
       this.#finish();
     });
-    // The reader of the responses gets the error. The listener is needed because an error without a listener
-    // would end the process.
+    // The reader of the responses gets the error. The stream still needs a listener, because an `error` event
+    // without a listener would end the process.
     this.#stream.on('error', () => this.#finish());
     this.#stream.on('drain', () => this.#wake?.());
     for (const signal of [options.signal, options.context?.signal])

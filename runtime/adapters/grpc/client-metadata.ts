@@ -1,6 +1,6 @@
 /**
- * Converts metadata and errors of calls over grpc-js to the types of this package, and metadata also back.
- * client-call.ts uses this file.
+ * Converts metadata and errors of calls over grpc-js to the types of this package. Also converts metadata in
+ * the other direction. client-call.ts uses this file.
  */
 import { Metadata as GrpcMetadata, type ServiceError } from '@grpc/grpc-js';
 import { RpcError } from '../../core/errors/rpc-error.ts';

@@ -26,7 +26,7 @@ import { type GrpcClient, type GrpcMethod, grpcResponse, grpcResponses } from '.
 
 export type { GrpcClient } from './client-call.ts';
 
-/** Options that a stream does not accept; they are the same as over a channel. */
+/** Options that a stream does not accept. Streams over a channel refuse the same options. */
 const notForStreams = ['into', 'retry', 'hedging'] as const;
 
 function streamed(method: GrpcMethod): ClientMethodFunction {

@@ -5,7 +5,7 @@
 
 import type { ChannelTotals } from '../../core/channel-totals.ts';
 
-/** The used part of a channel. */
+/** The part of a channel that this file uses. */
 export interface ChannelAddresses {
   readonly address: string;
   readonly state: string;

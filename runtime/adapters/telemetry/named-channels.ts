@@ -1,7 +1,7 @@
 /**
- * The channels whose metrics one registry of prom-client or one meter provider of OpenTelemetry shows, by
- * their names, which several channels may share. rdma-rpc/prometheus and rdma-rpc/otel use this file when
- * metrics are read.
+ * Maps names to the channels whose metrics one registry of prom-client, or one meter provider of
+ * OpenTelemetry, shows. Several channels may have the same name. rdma-rpc/prometheus and rdma-rpc/otel use
+ * this file when metrics are read.
  */
 import type { ChannelAddresses } from './counted-addresses.ts';
 import { type ShownTotal, shownTotals } from './shown-totals.ts';

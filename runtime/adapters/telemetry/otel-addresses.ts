@@ -24,8 +24,8 @@ function addGauge(meter: Meter, all: NamedChannels): void {
     unit: '{address}',
   });
   /**
-   * The SDK continues to export the last value of attributes that are not observed again, so their value is
-   * set to 0.
+   * The SDK continues to export the last value for attributes that are not observed again, so this code
+   * reports 0 for such attributes.
    */
   const counted = new Map<string, CountedAddresses[]>();
   gauge.addCallback((result: ObservableResult) => {

@@ -107,8 +107,8 @@ export function prometheus(options: PrometheusOptions = {}): Interceptor {
 }
 
 /**
- * Time in ms for which a reading of the counters is kept. A scrape reads one gauge after the other, so all
- * gauges show the same reading.
+ * Time in ms for which a reading of the counters is kept. A scrape reads one gauge after the other; because
+ * of this time, all gauges of a scrape show the same reading.
  */
 const readingMs = 50;
 
@@ -122,7 +122,7 @@ function contextsOf(pid: number): readonly ContextCounters[] {
 
 /**
  * Returns a function that reads the counters of all threads of a process. The function adds up the counters
- * of all contexts of the process. For the longest times, it takes the maximum.
+ * of all contexts of the process. For counters that hold a longest time, it takes the maximum.
  */
 function statsOf(pid: number): () => Stats {
   const names = Object.keys(stats()) as (keyof Stats)[];

@@ -1,6 +1,6 @@
 /**
  * The error for a message that breaks rules. It has a text, and details in both forms that clients look for.
- * The size of the details is limited by the room for metadata.
+ * The size of the details is limited because metadata has little room.
  */
 import { toBinary } from '@bufbuild/protobuf';
 import { pathToString } from '@bufbuild/protobuf/reflect';

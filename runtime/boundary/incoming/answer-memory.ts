@@ -1,10 +1,10 @@
 /**
  * Decides which large responses stay in the arena, as views that the caller leases, and which are copied out
- * of it on arrival. Leasing is right for a caller that drops or releases its responses. The memory of these
- * responses is free again soon (native/binding/buffers/young_buffers.h), and a copy costs several times as
- * much because of its fresh pages. A caller that keeps its responses, in a cache for example, would finally
- * hold the whole arena, and every large call would wait for memory. Therefore leased responses are limited to
- * a share of the arena. Each context has one such object, on its JS thread.
+ * of it on arrival. Leasing is right for a caller that drops or releases its responses: the memory of these
+ * responses is soon free again (native/binding/buffers/young_buffers.h), whereas a copy costs several times
+ * as much, because it needs fresh pages. A caller that keeps its responses, in a cache for example, would
+ * finally hold the whole arena, and every large call would wait for memory. Therefore leased responses are
+ * limited to a share of the arena. Each context has one such object, on its JS thread.
  */
 import { keptAnswersShare } from '../../limits.ts';
 import type { NativeContext } from '../../native/native.ts';

@@ -1,7 +1,7 @@
 /**
- * Remembers which block of which arena an ArrayBuffer belongs to. The note is kept in the buffer itself,
- * because asking native code would cost as much as all other work for a gather entry. It is used on the JS
- * thread of its context.
+ * Remembers which block of which arena an ArrayBuffer belongs to. This information is kept in the buffer
+ * itself, because asking native code would cost as much as all other work for a gather entry. It is used on
+ * the JS thread of its context.
  */
 
 import { Itself } from '../../codec/memory/itself.ts';

@@ -345,7 +345,7 @@ export class BulkMessages {
       this.#unsettled[this.#unsettled.length] = bulk;
     }
     if (result === -Reason.registering) {
-      // The message waits as messages that lack memory do, although its values are sent in place.
+      // The message waits like a message that lacks memory, although its values are sent in place.
       this.shortBytes = 0;
       return -Reason.noMemory;
     }

@@ -46,8 +46,8 @@ export class LongSlots {
     let done = false;
     try {
       writer.reset(this.#memory);
-      // The bound is checked first, because encoding a message that turns out to be too long would cost as
-      // much as encoding a message that fits.
+      // The upper bound of the length is checked first, because encoding a message only to find that it is
+      // too long would cost as much as encoding a message that fits.
       if (type.bound(message, writer) > maxBytes - metadata.byteLength || writer.planned !== 0) return -1;
       slot =
         op === SubOp.response ? this.#native.takeLongSlot(session, call) : this.#native.takeLongSlot(session);

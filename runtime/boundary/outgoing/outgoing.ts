@@ -154,7 +154,7 @@ export class Outgoing {
     if (!this.#flushScheduled && control[Ctl.inCallback] === 0) this.#schedule();
     if (control[Ctl.freeSlots]! <= this.#scarceSlots && !this.#mayTake(target.session)) return noSlot;
     const slot = this.#popSlot();
-    // When both do not fit, the metadata is dropped, because the text matters more.
+    // When text and metadata do not fit together, the metadata is dropped, because the text matters more.
     const fits = metadata !== undefined && metadata.byteLength + textBytesMax <= target.eagerBytes;
     const metadataBytes = this.#putMetadata(slot, fits ? metadata : nothing);
     const at = slot * this.#slotStride + this.#slotPayloadOffset + metadataBytes;
@@ -181,8 +181,9 @@ export class Outgoing {
   }
 
   /**
-   * Counts a message that fits no slot. For a message of many fields this check costs as much as encoding
-   * does, so after a few such messages the next messages of the type are not tried in a slot.
+   * Counts a message that fits no slot. Finding out that a message with many fields does not fit costs as
+   * much as encoding it. Therefore, after a few such messages, the next messages of the type are not tried in
+   * a slot.
    */
   #overflown(type: object): void {
     this.#overflows = type === this.#overflowType ? this.#overflows + 1 : 1;

@@ -111,7 +111,7 @@ export function saveTrace(folder: string, native: NativeContext, fabric: string,
       },
     ],
   };
-  // The name contains the time, because process ids recur in containers.
+  // The file name contains the time, because process ids recur in containers.
   const path = join(folder, `rdma-rpc-${process.pid}-${threadId}-${about.wallMs}-${++files}.trace`);
   const bytes = traceFile(about, [rows]);
   const replaced = kept.add(path, reason, nowMs);

@@ -1,5 +1,5 @@
 /**
- * A queue of calls, responses or streams of one owner that have found too little of a resource
+ * A queue of calls, responses or streams of one owner that wait because there was too little of a resource
  * (resource-waiters.ts). When the resource may be available again, entries are tried in order from the head
  * until one finds too little. Therefore smaller entries never starve the entries in front of them. Because
  * the queue stops at that entry, at most one attempt is made in vain, however many entries wait. This matters
@@ -121,8 +121,8 @@ export class ResourceQueue<Entry extends object> implements ResourceWaiter {
   }
 
   retry(): boolean {
-    // The entry that is being tried has caused this call, because it has freed memory or brought another
-    // connection. The loop that tries this entry continues with the next entries.
+    // The entry that is being tried has caused this call: it has freed memory, or another connection has
+    // become ready. The loop that tries this entry continues with the next entries.
     if (this.#trying !== undefined) return false;
     this.#round ??= this.#waiting.values() as Iterator<Waiting<Entry>, undefined>;
     for (let waiting = this.#round.next().value; waiting !== undefined; waiting = this.#round.next().value) {

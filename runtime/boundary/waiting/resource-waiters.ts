@@ -4,8 +4,8 @@
  * object and uses it on its JS thread.
  *
  * Waiters take turns. Each waiter tries one entry, and then goes behind the other waiters if it has more
- * entries to try. The next time, waiters that found nothing come before those that found something. Therefore
- * a session cannot starve another session.
+ * entries to try. At the next notification, waiters whose entry could not be sent come before waiters whose
+ * entry was sent. Therefore a session cannot starve another session.
  */
 import { warnOfFault } from '../../core/warnings.ts';
 import { Ctl, type NativeContext } from '../../native/native.ts';

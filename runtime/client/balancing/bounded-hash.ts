@@ -11,8 +11,8 @@ import { LeastLoaded } from './least-loaded.ts';
 import { type Candidate, firstWithRoom, type Listed, type Policy, type Room } from './policy.ts';
 
 /**
- * The calls in flight are counted again after a number of picks that equals the number of servers. Thus a
- * pick among a hundred servers does not have to ask each server.
+ * With n servers, the calls in flight are counted again after every n picks. Thus a pick among a hundred
+ * servers does not have to ask each server.
  */
 const serversPerPick = 8;
 

@@ -1,9 +1,9 @@
 /**
  * The weight of a server that follows from its own load reports, as in gRPC (A58). The weight is the number
  * of calls per second divided by the utilization, which estimates the calls that the server could take at
- * full load. A server that reports errors counts as busier. The weight is used when reports have come for
- * `blackoutMs`, until no report has come for `expirationMs`. Each connection of a channel with weighted round
- * robin has one such object.
+ * full load. A server that reports errors counts as busier. The weight is used from the time when reports
+ * have come for `blackoutMs`, until no report has come for `expirationMs`. Each connection of a channel with
+ * weighted round robin has one such object.
  */
 
 /** The load that a server reports: the fields of ORCA's OrcaLoadReport that the weight needs. */

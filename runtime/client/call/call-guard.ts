@@ -91,8 +91,8 @@ export class CallGuard implements Abortable {
   }
 
   /**
-   * Returns a promise for the caller that settles as `step` does, but not much later than the time limit.
-   * Only one step may wait at a time.
+   * Returns a promise for the caller. It settles like `step`, but not much later than the time limit. Only
+   * one step may wait at a time.
    */
   wait<T>(step: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {

@@ -1,8 +1,8 @@
 /**
  * The method that a client calls to find out whether a server answers on the data connection of a session.
  * No server has this method. Every server, including those of earlier releases, answers the call with
- * UNIMPLEMENTED from the same event loop and by the same path as other calls. Used by the checks of silent
- * connections and by `rdma-rpc ping`.
+ * UNIMPLEMENTED from the same event loop and by the same path as other calls. The checks of silent
+ * connections and `rdma-rpc ping` use it.
  */
 import { noMessage } from '../../boundary/outgoing/plain-types.ts';
 import { methodId } from '../../codec/service/method-id.ts';

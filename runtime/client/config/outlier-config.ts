@@ -10,7 +10,7 @@ import type { Fields } from './config-values.ts';
 
 export const outlierPolicy = 'outlier_detection_experimental';
 
-/** Fields that can have only one value here, with that value. */
+/** Fields that this package supports with only one value, and that value. */
 const fixed: Readonly<Record<string, number>> = { maxEjectionPercent: 100 * limits.ejectedShareMax };
 const fixedOfRate: Readonly<Record<string, number>> = {
   stdevFactor: 1000 * limits.outlierStdevs,

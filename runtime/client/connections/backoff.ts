@@ -6,9 +6,10 @@
  * Thousands of clients that lost one server at the same moment would return together, because 20 % jitter
  * only blurs the moments at which all of them try. Therefore pauses can be spread: each client draws a first
  * pause between 1/1.8 of its length and its length, evenly on a logarithmic scale, and then grows it by 1.8.
- * An attempt of some client then falls into each moment, after short and long outages. When the server is
- * back after a time t, its clients return between t and 1.8 t. Jitter makes this only a little longer. When
- * pauses have reached their limit, the attempts of all clients are even over the limit's length.
+ * At each moment some client then makes an attempt, after short outages and after long ones. When the server
+ * is back after a time t, its clients return between t and 1.8 t. Jitter makes this only a little longer.
+ * When the pauses have reached their limit, the attempts of all clients are spread evenly over a time of that
+ * length.
  */
 
 const factor = 1.6;

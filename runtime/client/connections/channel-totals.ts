@@ -1,6 +1,6 @@
 /**
  * Counts what happens to the connections of a channel, for its metrics. The connections of a channel own this
- * object and use it on their JS thread. A call costs nothing: its session counts it anyway.
+ * object and use it on their JS thread. Calls cost nothing here, because their session counts them anyway.
  */
 import type { ChannelTotals } from '../../core/channel-totals.ts';
 
@@ -24,7 +24,8 @@ export class Totals implements ChannelTotals {
   get picks(): number {
     let sum = this.#ended;
     for (const { session } of this.#links) sum += session.calls;
-    // A session takes back streams that it could not open, and a counter that shrinks counts as a restart.
+    // A session subtracts the streams that it could not open from its count. A total must never shrink,
+    // because metrics systems take a smaller value for a restart.
     this.#picks = Math.max(this.#picks, sum);
     return this.#picks;
   }

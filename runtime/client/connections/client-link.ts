@@ -88,7 +88,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
    * check.
    */
   ownCalls = 0;
-  /** True for a connection that was closed before the channel used it. */
+  /** True when the connection was closed before the channel used it. */
   unneeded = false;
   #streams: ClientStreams | undefined;
   #stale = false;
@@ -181,7 +181,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
     this.#link.send({ type: 'ping' });
   }
 
-  /** Returns how far the bytes of the data connection have come. The query takes system calls. */
+  /** Returns the progress of the data connection in bytes. The query needs system calls. */
   path(): SessionPath | undefined {
     const { context, target } = this.connection;
     return context.native.sessionPath(target.session);

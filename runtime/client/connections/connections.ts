@@ -230,7 +230,9 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     else this.queue.pumpAfter(this.current.connection.context);
   }
 
-  /** Connects the addresses that have no connection; with `now`, even during their pauses. */
+  /**
+   * Connects the addresses that have no connection. With `now`, it connects them even during their pauses.
+   */
   seek(now: boolean): void {
     if (this.#closed) return;
     if (this.#endpoints.length === 0) {
@@ -306,8 +308,8 @@ export class Connections implements EndpointOwner, ResolutionOwner {
     const { inUse } = this;
     this.#owner.config?.onServers(servers);
     this.#setServers(servers);
-    // If the channel is not in use, the next call connects them. The attempts begin before the new state is
-    // computed, because the channel would otherwise report that it is idle.
+    // If the channel is not in use, the next call connects the addresses. Otherwise the attempts begin before
+    // the new state is computed, because the channel would report that it is idle.
     if (inUse || this.wanted) this.seek(false);
     this.#update();
   }

@@ -1,6 +1,6 @@
 /**
- * A call of the channel itself that shows whether a server still answers on the data connection. Made by the
- * check of a silent connection (silence-check.ts), on the channel's JS thread.
+ * A call of the channel itself that shows whether a server still answers on the data connection. The check of
+ * a silent connection (silence-check.ts) makes it, on the channel's JS thread.
  */
 import { RpcError } from '../../core/errors/rpc-error.ts';
 import { Status } from '../../core/errors/status.ts';

@@ -1,8 +1,8 @@
 /**
  * The doors of a server are several addresses by which the same server is reached, such as a unix path on its
  * node, an address in the RDMA network, and an address for tcp. An attempt to connect tries them in order.
- * For everything else the server is one address: policies, subsets, ejection and metrics. The connections of
- * a channel own this object and use it on their JS thread.
+ * Policies, subsets, ejection and metrics treat the server as one address. The connections of a channel own
+ * this object and use it on their JS thread.
  */
 import { clockMs } from '../../clock.ts';
 import type { Connection } from '../../control/handshake/client-handshake.ts';
@@ -63,7 +63,7 @@ export class Doors {
     let last: RpcError | undefined;
     for (const [i, door] of doors.entries()) {
       const left = doors.length - i;
-      // A door that drops all packets must leave time for the other doors.
+      // When one door drops all packets, time must remain for the other doors.
       const attemptMs = Math.max(1, Math.ceil((endMs - clockMs()) / left));
       try {
         const open = this.#openOf(door);

@@ -225,8 +225,8 @@ export class Endpoint implements ClientLinkOwner, Watched {
   }
 
   /**
-   * Asks the server for a sign of life, because it may be only its handlers that are slow. A connection
-   * without pings belongs to a client that serves (reverse/), and only that client can replace it.
+   * Asks the server for a sign of life, because perhaps only its handlers are slow. A connection without
+   * pings belongs to a client that serves (reverse/), and only that client can replace it.
    */
   onSilence(link: ClientLink): void {
     if (this.link === link && this.state === 'ready' && link.pings) this.#silence.begin(link);

@@ -54,7 +54,7 @@ export class FabricUpgrade {
     this.#abandon = abandon;
     // Errors do not matter, because the calls have a connection.
     const found = await this.#tryFabrics(better, abandon).catch(() => false);
-    // The two differ after `stop()`.
+    // After `stop()`, `#abandon` has another value.
     if (this.#abandon !== abandon) return;
     this.#abandon = undefined;
     if (!found) this.watch(fabric, [...better, fabric]);

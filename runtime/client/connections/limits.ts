@@ -104,7 +104,8 @@ export const silenceMaxMs = 60_000;
 export const keepAliveCheckMs = 200;
 /**
  * Factor by which the calls in flight of a server may exceed its share before consistent hashing uses the
- * next server. Lower values spread more evenly and move more calls away from their caches.
+ * next server. Lower values spread the calls more evenly, but move more calls away from the caches that have
+ * their data.
  */
 export const hashMaxLoad = { default: 1.25, min: 1, max: 1_000 } as const;
 /** Longest name of a metadata key; the wire has the same limit. */

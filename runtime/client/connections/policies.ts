@@ -48,7 +48,7 @@ export interface LoadReports {
   readonly expirationMs?: number;
   /** Interval in ms at which weights are computed from the reports. Default 1000. */
   readonly updateMs?: number;
-  /** The amount that the share of failed calls adds to the utilization of a server. Default 1. */
+  /** Factor with which the share of failed calls is added to the utilization of a server. Default 1. */
   readonly errorPenalty?: number;
 }
 

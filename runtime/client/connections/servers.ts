@@ -22,8 +22,8 @@ export interface ServerAddress {
   readonly zone?: string | undefined;
   /**
    * Other addresses of the same server, in order of preference, such as a unix path of its node. An attempt
-   * to connect tries them one after another, and `address` last, unless they contain it. The server counts
-   * once, by `address`. At most 8.
+   * to connect tries them one after another, and `address` last, unless they contain it. For load balancing
+   * all of these addresses are one server, which `address` identifies. At most 8.
    */
   readonly doors?: readonly string[] | undefined;
   /** Whatever else is known about the server. `channel.addresses` shows these values. */

@@ -2,12 +2,12 @@
  * Checks a connection on which calls end at their deadlines while the server sends nothing. The check first
  * pings the server on the sideband connection. When the server answers, its data connection may still be
  * dead, because a proxy on the way can acknowledge bytes and drop them. The check therefore makes a call on
- * the data connection, too. Run by the checks of an address (silence-checks.ts), on the channel's JS thread.
+ * the data connection, too. The checks of an address (silence-checks.ts) run it, on the channel's JS thread.
  *
  * The answers show what the server has read. A server handles both connections in one event loop, so a server
- * that is blocked answers neither of them. When it answers pings that were sent after that call, it has also
- * read the call. The answer of the call may still be on its way when the first of these pings is answered, so
- * several pings must be answered, with a pause before each of them.
+ * that is blocked answers neither of them. A server that answers pings sent after the small call has also
+ * read that call. The answer to the call may still be on its way when the first of these pings is answered.
+ * Therefore several pings must be answered, with a pause before each of them.
  */
 import type { SessionPath } from '../../native/native.ts';
 import type { ClientLink } from './client-link.ts';

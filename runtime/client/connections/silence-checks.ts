@@ -1,11 +1,11 @@
 /**
- * Decides about the silent connections of one address: which of them are checked, and which are left. Owned
- * by an Endpoint, on the channel's JS thread.
+ * Decides about the silent connections of one address: which of them are checked, and which are left. An
+ * Endpoint owns this object and uses it on the channel's JS thread.
  *
  * New calls leave a connection whose server answers nothing, or answers on the sideband connection only.
- * Calls under way stay on the old connection, because the server or the network may only be slow. When the
- * data connection has carried nothing for another minute, and no bytes have moved on it, the old connection
- * ends, because calls without a deadline would otherwise wait for ever.
+ * Calls under way stay on the old connection, because the server or the network may only be slow. The old
+ * connection ends when no answer has come and no bytes have moved on its data connection for another minute.
+ * Otherwise calls without a deadline would wait for ever.
  */
 import { clockMs } from '../../clock.ts';
 import type { SessionPath } from '../../native/native.ts';
@@ -83,8 +83,8 @@ export class SilenceChecks {
   }
 
   /**
-   * Ends a connection that was left, unless its data connection carries something again or still moves.
-   * `before` is how far its bytes had come at the last check.
+   * Ends a connection that was left, unless its data connection answers again or its bytes still move.
+   * `before` is the progress of its bytes at the last check.
    */
   #await(link: ClientLink, before: SessionPath | undefined): void {
     const { silence } = link.session;

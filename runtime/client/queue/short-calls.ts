@@ -31,8 +31,8 @@ class ShortCall implements Unsent, CallPlace, TurnListener {
   /** Lengths of the request's buffers at the time of the call. */
   readonly lengths: Lengths | undefined;
   /**
-   * State during an attempt to send the call, in which the request may run user code. `again` is set when the
-   * memory was too little once more. `fate` is the error that ended the call during the attempt.
+   * State during an attempt to send the call, in which the request may run user code. `again` is set when
+   * there was once more too little memory. `fate` is the error that ended the call during the attempt.
    */
   again = false;
   fate: Error | undefined;

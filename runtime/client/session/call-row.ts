@@ -1,6 +1,6 @@
 /**
  * A call slot of a session and the call in it, as one object that is reused for the next call. A single
- * object keeps the data together, so that a call of a session that has been silent loads only two cache
+ * object keeps the data together, so that the first call after a silence of its session loads only two cache
  * lines. If each value had an array of its own, a call would load two cache lines for each of a dozen arrays.
  * A ClientSession owns this object and uses it on its JS thread.
  */

@@ -113,7 +113,7 @@ export class ClientSession implements SessionOwner, CallPlace {
         extras?.into === undefined ? 0 : this.#context.leases.blockOf(extras.into, method.path);
       const submission = this.#submission;
       submission.call = call;
-      // This is a signed 32-bit number, because V8 allocates memory for any other number in a property.
+      // A signed 32-bit number: V8 allocates memory for any other number in a property.
       submission.method = method.id | 0;
       submission.timeoutUs = timeLeftUs(deadlineMs);
       submission.metadata = extras?.metadata;
@@ -159,7 +159,7 @@ export class ClientSession implements SessionOwner, CallPlace {
       this.#giveUp(row, Reason.cancelled);
       return true;
     }
-    // This must be last, because a getter may run user code, which must see this call in flight.
+    // This step must be last, because a getter may run user code, which must see this call in flight.
     if (method.check.left > 0) method.check.look(request);
     return true;
   }

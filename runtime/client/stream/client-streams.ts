@@ -59,8 +59,9 @@ export class ClientStreams implements PartEvents {
   readonly #submission: Submission;
   readonly #listener: ClientStreamsListener;
   /**
-   * The first slot of streams. The slots of OPENs come first. These slots are separate from the slots of
-   * parts. Therefore parts that are pending release never delay an OPEN, which exposes no memory.
+   * The first slot of streams. The slots of OPENs come first, and are separate from the slots of parts. A
+   * part exposes memory, so its slot may stay occupied until the server releases it. An OPEN exposes no
+   * memory, and never has to wait for such a slot.
    */
   readonly #base: number;
   readonly #streamsMax: number;
@@ -253,8 +254,8 @@ export class ClientStreams implements PartEvents {
 
   /**
    * Cancels a stream at the server, and revokes the application's memory. The server answers all other parts
-   * in flight when it learns of the cancellation. `all` is set when the server has not answered them in time.
-   * These parts are then cancelled, too.
+   * in flight when it learns of the cancellation. When the server has not answered these parts in time, `all`
+   * is set, and they are cancelled, too.
    */
   cancel(stream: StreamRow, reason: number, all: boolean): void {
     const { native, outgoing } = this.context;

@@ -37,8 +37,8 @@ export class Pulls {
 
   /**
    * Runs when a part has arrived. `bytes` is the size of the part's large message, or 0. `short` says that
-   * the part came without its message, because the server provides memory for the message only when the
-   * application waits for it. The part is therefore requested again only when the application waits.
+   * the part came without its message, because the server provides memory for the message only when this
+   * side's application waits for it. The part is therefore requested again only when the application waits.
    */
   arrived(last: boolean, bytes: number, short: boolean): void {
     if (last) this.#sawLast = true;

@@ -8,7 +8,7 @@ export const revision = 1;
 
 /**
  * Throws for a file that was generated for a later revision. Such a file may call functions that are missing
- * here, which would otherwise show only at the first call.
+ * here; without this check, the lack would show only at the first call.
  */
 export function checkRevision(made: number, file: () => string): void {
   if (made > revision)

@@ -1,7 +1,7 @@
 /**
- * `rdma-rpc/generated/v1`: everything that generated code imports, the `$` of every generated file.
- * Applications do not use it. As long as `v1` exists, its exports keep their meaning. A removed or changed
- * export needs a `v2`; an added export needs a higher `revision`.
+ * `rdma-rpc/generated/v1`: everything that generated code imports. Every generated file imports it under the
+ * name `$`. Applications do not use it. As long as `v1` exists, its exports keep their meaning. A removed or
+ * changed export needs a `v2`; an added export needs a higher `revision`.
  */
 export * from '../google/protobuf/any.rdma.ts';
 export * from '../google/protobuf/descriptor.rdma.ts';

@@ -67,8 +67,8 @@ export function hasBytes(value: Uint8Array, field: string): boolean {
 }
 
 /**
- * Throws if an empty value is detached. A call may have waited since the value was given, and otherwise the
- * value's bytes would silently be missing.
+ * Throws if an empty value is detached. The value may have been detached while the call waited. Without this
+ * check, the value's bytes would silently be missing.
  */
 export function checkAttached(value: Uint8Array, field: string): void {
   try {

@@ -9,8 +9,9 @@ type KeyOf<M> = string extends keyof M ? string : number;
 
 /**
  * Throws unless the value is a map. Returns whether the map may be written with a `for (const key in map)`
- * loop. Such a loop also finds inherited keys, which are not entries. And a single map without a prototype (a
- * hash table, as our decoders create) makes the loop slow for all other maps.
+ * loop. There are two reasons against such a loop: it also finds inherited keys, which are not entries; and a
+ * single map without a prototype (a hash table, as our decoders create) makes the loop slow for all other
+ * maps.
  */
 export function checkMap(map: object, field: string): boolean {
   if (typeof map !== 'object' || map === null || Array.isArray(map) || map instanceof Map) {
@@ -27,7 +28,7 @@ export function mapKeys<M extends object>(map: M, field: string): readonly KeyOf
   return Object.keys(map) as KeyOf<M>[];
 }
 
-/** Keys up to this key never count as a gap, because V8 keeps an array for them in any case. */
+/** Gaps between keys up to this key do not count, because V8 keeps an array for such keys in any case. */
 const denseMax = 31;
 /** V8 permanently keeps the number keys of an object in a hash table once one of them is this large. */
 const hashed = 2 ** 30;

@@ -27,8 +27,8 @@ const chunk = manyValues;
 const copiedMin = 8;
 
 /**
- * The collected values, as signed 32-bit integers or as doubles. They have separate arrays, because V8 stores
- * these kinds of numbers in different forms, also in copies.
+ * The collected values, as signed 32-bit integers or as doubles. Integers and doubles have separate arrays,
+ * because V8 stores them in different forms, and a copy of an array keeps the form of the original.
  */
 const ints: number[] = [0];
 const reals: number[] = [0.5];

@@ -1,9 +1,9 @@
 /**
  * Primitives of generated encoders for whole fields. They are like those of write.ts. In addition, they write
  * the last byte of the tag (nearly always its only byte) in front of the value. Generated code has kept room
- * for that byte. This saves one store per field in generated code, so generated code compiles faster. The
- * primitives of the most frequent types repeat the code of write.ts, so that V8 inlines only one function
- * into their callers instead of two. Only generated code calls them, on the thread of the call.
+ * for that byte. Generated code therefore has one store less per field, and compiles faster. The primitives
+ * of the most frequent types repeat the code of write.ts, so that V8 inlines only one function into their
+ * callers instead of two. Only generated code calls them, on the thread of the call.
  */
 
 import { mismatch } from '../error.ts';

@@ -23,8 +23,8 @@ import { RankedQueue } from './ranked-queue.ts';
 import { suspectRanks } from './suspects.ts';
 
 /**
- * Factor by which clients get earlier retry-after times than the rate of free slots allows, so that a server
- * that becomes faster has enough to do.
+ * Clients get retry-after times that are earlier by this factor than the rate of free slots allows. Therefore
+ * a server that becomes faster has enough to do.
  */
 const hurry = 1.25;
 
@@ -193,7 +193,7 @@ export class HandshakeLimiter<T> {
     const waitMs = before / perMs;
     const nowMs = clockMs();
     const nextMs = Math.max(this.#retryAtMs[rank]!, nowMs + waitMs) + this.#apartMs;
-    // The times start again at the current time when the limit is reached. Otherwise peers that never return
+    // When the limit is reached, the times start again at the current time. Otherwise peers that never return
     // would push the times of other peers far into the future.
     this.#retryAtMs[rank] = nextMs - nowMs > retryAfterMsMax ? nowMs : nextMs;
     const retryMs = Math.ceil(Math.min(nextMs - nowMs, retryAfterMsMax));

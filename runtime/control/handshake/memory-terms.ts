@@ -20,8 +20,8 @@ interface Terms {
 }
 
 /**
- * The facts for connecting a queue pair: the address that it dials, and the words by which the two sides
- * identify themselves.
+ * The data for connecting a queue pair: the address that the queue pair dials, and the words by which the two
+ * sides identify themselves.
  */
 export interface Joining {
   readonly through: Through | undefined;

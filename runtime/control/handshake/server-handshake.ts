@@ -79,8 +79,8 @@ function message(error: unknown): string {
 
 /**
  * Returns the text for a client with whose queue pair the server could not connect. The text does not contain
- * the reason. The client has named files and processes of this machine, and must learn nothing about them.
- * The log contains the reason.
+ * the reason. The address that the client has sent names files and processes of this machine, about which the
+ * client must learn nothing. The log contains the reason.
  */
 function notReached(fabric: FabricName): string {
   return fabricRow(fabric).reach === 'host'

@@ -18,7 +18,7 @@ export class Silent<T> {
 
   /**
    * `evict` closes a connection, which has already been removed. `graceMs` is the time in ms for which a new
-   * connection is safe, as long as there are not far too many connections.
+   * connection is not closed, except when the number of connections is far above the limit.
    */
   constructor(max: number, evict: (one: T) => void, graceMs: number = handshakeGraceMs) {
     this.#max = max;

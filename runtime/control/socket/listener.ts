@@ -76,9 +76,8 @@ export class Listener {
     if (address.kind === 'tcp') {
       const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepAliveMs };
       return createServer(keepAlive, (socket) => {
-        // A connection that was reset before it was accepted is closed. Such a connection no longer has an
-        // address. It would be treated as a unix socket, for which TLS and the limits per address do not
-        // apply.
+        // A connection that was reset before it was accepted is closed here. It no longer has an address, and
+        // would therefore be treated as a unix socket, to which TLS and the limits per address do not apply.
         if (socket.remoteAddress === undefined) socket.destroy();
         else this.#onConnection(socket);
       });

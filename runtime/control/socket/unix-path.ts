@@ -146,7 +146,7 @@ async function whyNotDead(path: string): Promise<string> {
   }
 }
 
-/** Removes an abandoned socket from the path. Throws when another file is there. */
+/** Removes an abandoned socket from the path. Throws when the file at the path is not an abandoned socket. */
 async function clear(path: string): Promise<void> {
   const file = fileAt(path);
   if (file === undefined) return;
@@ -197,7 +197,7 @@ function rename(from: string, to: string): void {
 function own(path: string, shown: string, { mode, uid = -1, gid = -1 }: SocketFile): void {
   try {
     if (uid !== -1 || gid !== -1) chownSync(path, uid, gid);
-    // Set the mode after the owner, because chown may remove permission bits.
+    // Set the mode after the owner, because a change of the owner may remove permission bits.
     if (mode !== undefined) chmodSync(path, mode);
   } catch (error) {
     const { code = 'EIO' } = error as SystemError;

@@ -79,9 +79,9 @@ export class SeenCertificate implements Names {
 /**
  * Returns the URI in the certificate. Without a URI it returns `dns:NAME` of the first name, else
  * `subject:CN=…`, else `ip:ADDRESS` of the first address. Returns undefined when the identity is ambiguous or
- * invalid. There are five such cases: several URIs, a URI that looks like another kind of identity, a SPIFFE
- * id that violates its standard or is in the certificate of an authority, unreadable names, and control
- * characters.
+ * invalid. This is so for certificates with several URIs, with a URI that looks like another kind of
+ * identity, with a SPIFFE id that violates its standard or belongs to an authority, with unreadable names, or
+ * with control characters.
  */
 export function identityOf(certificate: Names): string | undefined {
   const found = nameIn(certificate);
@@ -123,12 +123,12 @@ function shownBy(certificate: SeenCertificate): string {
 
 const verdicts = new WeakMap<object, Verified>();
 
-/** Stores what is known about the other end of a connection. */
+/** Stores the facts about the other end of a connection. */
 export function vouch(duplex: object, verified: Verified): void {
   verdicts.set(duplex, verified);
 }
 
-/** Returns what `vouch` has recorded about a connection, or undefined. */
+/** Returns the facts that `vouch` has stored about a connection, or undefined. */
 export function verdictOf(duplex: object): Verified | undefined {
   return verdicts.get(duplex);
 }

@@ -1,7 +1,7 @@
 /**
  * The error texts for two sides that do not identify themselves in the same way. A side uses certificates, a
  * pre-shared key (psk), or no TLS at all. Each text says what both sides use, and what to change. The command
- * line replaces the options by its flags. Used by both sides of TLS and by the links of a server.
+ * line replaces the options by its flags. Both sides of TLS and the links of a server use this file.
  */
 
 /** The server's text for a client without TLS, when the server has a certificate. */
@@ -31,6 +31,8 @@ export const certificateForPsk =
 export const refusedCertificate =
   'the server refused the TLS handshake, because it may have a pre-shared key while this channel expects a certificate: give the channel the same key (option tls: psk), or give the server a cert and a key in place of psk; the log of the server may say why';
 
-/** Follows the server's text for the log, when a client has used none of the server's pre-shared keys. */
+/**
+ * This text is added to the server's log line when a client has used none of the server's pre-shared keys.
+ */
 export const noPskUsed =
   'the client has used no pre-shared key, but this server has nothing else (option tls: psk of the server)';

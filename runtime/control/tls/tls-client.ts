@@ -117,8 +117,8 @@ function withoutAuthorities(socket: TLSSocket): void {
 /** The codes with which OpenSSL and Node report an answer that is not TLS. */
 const plainCodes = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO']);
 /**
- * The error text when the server has ended the connection. The reason is unknown: the server may, for
- * example, have no usable certificate.
+ * The error text when the server has ended the connection. The reason is not known here. For example, the
+ * server may have no usable certificate.
  */
 const endedText = 'the server ended the connection in the TLS handshake; the log of the server may say why';
 /**
@@ -176,7 +176,8 @@ function explained(error: Error & { code?: string }, options: Checked<ChannelTls
   const refused = (text: string): RpcError =>
     new RpcError(Status.UNAUTHENTICATED, text, { processed: 'no', cause: error });
   if (plainCodes.has(code)) return refused(hasKey ? noTlsForPsk : noTls);
-  // A server that has the key shows no certificate, so a complaint about one means that it has no key.
+  // A server that has the key shows no certificate. An error about its certificate therefore means that it
+  // does not have the key.
   if (hasKey && !networkCode.test(code)) return refused(openSslCode.test(code) ? noKey : certificateForPsk);
   if (code === 'ECONNRESET') return new Error(endedText, { cause: error });
   if (networkCode.test(code) && code !== 'EPROTO') return error;

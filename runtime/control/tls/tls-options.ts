@@ -119,7 +119,7 @@ export type Checked<T extends TlsMaterial> = Readonly<Omit<T, 'identity'>> & {
   readonly identity?: readonly string[];
 };
 
-/** One checked set of options, with the object that was made from it. */
+/** One checked set of options, with the object that was made from this set. */
 export interface TlsSet<T extends TlsMaterial, Made> {
   readonly options: Checked<T>;
   readonly made: Made;
@@ -223,8 +223,8 @@ export class TlsSets<T extends TlsMaterial, Made> {
   }
 
   /**
-   * Throws for invalid options beside the files. Otherwise a channel would notice such errors only with its
-   * first connection.
+   * Throws when the options that do not come from files are invalid. Otherwise a channel would notice such
+   * errors only with its first connection.
    */
   #checkBesideFiles(): void {
     const files = ofFiles.get(this.#source);

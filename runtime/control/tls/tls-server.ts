@@ -166,7 +166,7 @@ export class TlsAcceptor {
     // Without client certificates `crl` has no effect, although it seems to refuse clients.
     if (crl !== undefined && !requestCert)
       throw new TypeError('crl needs the ca that signs the certificates of clients');
-    // This call is made for its error texts, which name the wrong option.
+    // This call is made only because its error texts name the wrong option.
     secureContext(options);
     // Before `ready` no client can connect, and `certTrouble` reports the problem.
     const trouble = this.#isReady ? troubleOf(cert) : '';
@@ -243,8 +243,8 @@ export class TlsAcceptor {
 
 /**
  * Returns the handoff of a server's links. The handoff takes the data connections of sessions and, if the
- * server uses TLS, connections with TLS. `turn` returns a promise that resolves when a TLS handshake may
- * begin, or undefined when the handshake may begin now.
+ * server uses TLS, connections with TLS. `turn` returns undefined when a TLS handshake may begin now,
+ * otherwise a promise that resolves when it may begin.
  */
 export function handoffOf(
   duplex: Duplex,

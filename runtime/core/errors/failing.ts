@@ -67,8 +67,8 @@ export function failCall(resolve: (failed: Promise<never>) => void, error: unkno
   resolve(callFailed(error));
 }
 
-// This is a reference to the original function, because calls must also fail when a test has replaced the
-// global function by a fake timer.
+// This is the original `setImmediate`, because calls must also fail when a test has replaced the global
+// function by a fake timer.
 const soon = setImmediate;
 let late: (() => void)[] = [];
 

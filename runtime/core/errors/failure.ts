@@ -64,7 +64,7 @@ export function reasonOf(cause: unknown): number {
 
 /**
  * Returns the error of a call that ended on this side for a native reason. `method` is the path of the call,
- * and `detail` is further information. `limits` are shown when the reason is a lack of memory.
+ * and `detail` is further information. The text shows `limits` when the reason is a lack of memory.
  */
 export function failure(
   reason: number,

@@ -1,8 +1,8 @@
 /**
- * Tells the caller that the handler has not run, in the one case where the flag *not run* of a response must
- * not be used: with UNAVAILABLE the flag says that the server is leaving, and the client then leaves the
- * connection. Such an error has an entry in its trailer instead. The server's responder and the calls of a
- * client use this file.
+ * Tells the caller that the handler has not run, where a response cannot use the flag *not run* for this.
+ * With UNAVAILABLE, the flag also says that the server is leaving, and the client then leaves the connection.
+ * If the server is not leaving, an UNAVAILABLE response has an entry in its trailer instead. The server's
+ * responder and the calls of a client use this file.
  */
 import type { Metadata } from '../metadata.ts';
 
@@ -14,8 +14,9 @@ export function markNotRun(trailer: Metadata): void {
 }
 
 /**
- * Removes the entry from the trailer of an error, and returns whether it was there. A handler that passes an
- * error of another server on must not pass this entry on with it, because the handler has run.
+ * Removes the entry from the trailer of an error, and returns whether it was there. The reason is that a
+ * handler may pass on the error that it got from another server. Then a handler has run, and the entry would
+ * be wrong.
  */
 export function takeNotRun(trailer: Metadata | undefined): boolean {
   if (trailer?.get(key) === undefined) return false;

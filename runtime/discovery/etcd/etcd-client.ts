@@ -24,7 +24,7 @@ export interface Member {
   readonly auth: Client<typeof AuthDefinition>;
 }
 
-/** Codes after which another member may succeed although this member fails. */
+/** Error codes of a member after which the request may succeed at another member. */
 const elsewhere: readonly number[] = [Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED, Status.INTERNAL];
 
 const pem = (given: string | Uint8Array | undefined): Buffer | null =>

@@ -231,7 +231,7 @@ class EtcdRegistration implements Registration {
 
   /**
    * Deletes the key if it still has this lease. If another process has written the key with its own lease,
-   * the key stays. `forGood`: all members are asked, because there is no later attempt.
+   * the key stays. With `forGood`, all members get the request, because no later attempt will follow.
    */
   async #leave(forGood = false): Promise<void> {
     const id = this.#lease;

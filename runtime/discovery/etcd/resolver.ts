@@ -1,7 +1,8 @@
 /**
  * The resolver `etcd(...)`. It lists the servers of a service, and then watches for changes from the revision
- * of that list. When the watch ends for any reason, the resolver lists the servers again. The revision may be
- * compacted, or etcd may have been restarted with an older store, which would never reach that revision.
+ * of that list. When the watch ends for any reason, the resolver lists the servers again instead of resuming
+ * from the last revision. etcd may have compacted that revision, or may have been restarted with an older
+ * store, which would never reach the revision.
  */
 
 import type { Resolver } from '../../client/connections/resolver.ts';
@@ -142,8 +143,8 @@ const follow =
 
 /**
  * Returns a resolver for `createChannel`. It finds the servers that are registered in etcd for `service` by
- * `register` of this package or by the Go package naming/endpoints. Changes are applied at once,
- * those of long lists after a pause of at most half a second. A resolver keeps the process alive until its
+ * `register` of this package or by the Go package naming/endpoints. Changes are applied at once. Changes of
+ * long lists are applied after a pause of at most half a second. A resolver keeps the process alive until its
  * channels are closed. Throws for invalid options.
  */
 export function etcd(options: EtcdResolverOptions): Resolver {

@@ -138,8 +138,8 @@ export async function watch(
   return {
     async *[Symbol.asyncIterator]() {
       const decoder = new StringDecoder();
-      // The parts of a line are joined only when its end has come; joining each chunk to the beginning of a
-      // long line would copy that line each time.
+      // The parts of a line are joined only when the end of the line has come. If each chunk were joined at
+      // once, each would copy the whole beginning of a long line.
       let parts: string[] = [];
       let length = 0;
       for await (const chunk of chunksOf(answer, silenceMs)) {

@@ -24,7 +24,7 @@ export interface Slice {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns the fields of an object, and none of any other value. */
+/** Returns the fields of an object. Returns no fields for any other value. */
 export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 const listOf = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value.map(fieldsOf) : []);
@@ -42,7 +42,7 @@ function zoneOf(endpoint: Fields): string | undefined {
 }
 
 function endpointOf(given: Fields, addressType: string): Endpoint | undefined {
-  // Otherwise the first hint is used, as Kubernetes' own proxy does.
+  // If the hints do not contain the endpoint's zone, the first hint is used, as in Kubernetes' own proxy.
   const address = Array.isArray(given.addresses) ? textOf(given.addresses[0]) : undefined;
   if (address === undefined || (addressType !== 'FQDN' && isIP(address) === 0)) return undefined;
   const { ready, serving } = fieldsOf(given.conditions);

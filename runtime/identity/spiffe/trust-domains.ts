@@ -1,9 +1,9 @@
 /**
- * The authorities of trust domains that an agent provides: of our own domain, and of federated domains. TLS
- * accepts certificates of all these authorities, but an authority of one domain must not be able to issue ids
- * of another domain. Therefore the path of each certificate is verified again here, with only the authorities
- * of the domain that the certificate names. svid.ts uses this file, and a server uses it for each of its
- * clients.
+ * The authorities of the trust domains that an agent provides, which are our own domain and the federated
+ * domains. TLS accepts certificates of all these authorities, but an authority of one domain must not be able
+ * to issue ids of another domain. Therefore the path of each certificate is verified again here, with only
+ * the authorities of the domain that the certificate names. svid.ts uses this file, and a server uses it for
+ * each of its clients.
  */
 import { X509Certificate } from 'node:crypto';
 import { identityOf } from '../../control/tls/certificate.ts';

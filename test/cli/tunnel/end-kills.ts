@@ -21,7 +21,7 @@ const cutByTunnel = /^(reset|(reset, )?error (ECONNRESET|EPIPE)), close$/;
 
 /**
  * Kills an end `rounds` times, and expects on both sides that each of `connections` connections ended once,
- * with right bytes before its end. The end that lives carries the connections of all rounds.
+ * with right bytes before its end. The surviving end carries the connections of all rounds.
  */
 export async function expectEndsOfPrograms(
   killed: 'near' | 'far',
@@ -47,7 +47,7 @@ export async function expectEndsOfPrograms(
   };
   for (let round = 0; round < rounds; round++) {
     closed = [];
-    // Both programs of each connection have got something.
+    // The latch opens when both programs of each connection have received data.
     latch = new Latch(2 * connections);
     const port = Number(ends.near.bound.split(':')[1]);
     for (let i = 0; i < connections; i++)

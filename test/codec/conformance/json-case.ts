@@ -1,7 +1,7 @@
 /**
  * Lists JSON inputs, named after the cases of protobuf's conformance suite that test the same thing. Inputs
- * and expectations are ours. Each is parsed, encoded, decoded and written again. The cases themselves are in
- * json-*.ts.
+ * and expected results are ours. Each input is parsed, encoded, decoded and written again. The cases
+ * themselves are in json-*.ts.
  */
 import type { JsonValue } from 'rdma-rpc/json';
 
