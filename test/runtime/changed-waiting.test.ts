@@ -197,8 +197,8 @@ describe.each(pairWays.flatMap((way) => hows.map((how) => [way, how] as const)))
           isOver = true;
         });
       while (!isOver) {
-        // While the window is full, the generator is not called again. On a busy machine it may only seem full,
-        // and the message has already been sent; then the next message is tried.
+        // While the window is full, the generator is not called again. On a busy machine the window may only
+        // seem full, and the message has already been sent. Then the next message is tried.
         for (let quiet = 0, last = payload; quiet < 50 && !isOver; last = payload) {
           await turn();
           quiet = payload === last && payload !== undefined ? quiet + 1 : 0;
