@@ -97,11 +97,14 @@ test.skipIf(iwarp).each<PerfFabric>(['verbs', 'bare'])(
   },
 );
 
-test.each<Plan['connection']>(['UC', 'UD'])('the verbs fabric runs %s, or says why not', async (connection) => {
-  const found = row('send_lat', 'verbs', { connection });
-  if (iwarp) await expect(found).rejects.toThrow(/has no U[CD] queue pairs: \w+/);
-  else expect(await found).toMatchObject(whole);
-});
+test.each<Plan['connection']>(['UC', 'UD'])(
+  'the verbs fabric runs %s, or says why not',
+  async (connection) => {
+    const found = row('send_lat', 'verbs', { connection });
+    if (iwarp) await expect(found).rejects.toThrow(/has no U[CD] queue pairs: \w+/);
+    else expect(await found).toMatchObject(whole);
+  },
+);
 
 describe.skipIf(iwarp)('by libibverbs alone', () => {
   test.each(rc)('%s', async (name) => {
