@@ -36,7 +36,7 @@ export type Verified = Partial<Pick<PeerInfo, 'identity' | 'uid' | 'gid' | 'pid'
   readonly certificate?: Uint8Array;
   /** The reason why the peer may have no session, for the log. */
   readonly refused?: string;
-  /** True when this side refuses the peer only because it lacks the means to check the peer. */
+  /** This is true when this side refuses the peer only because it lacks the means to check the peer. */
   readonly unchecked?: boolean;
   /**
    * The kind of the peer's sideband connection, if no third party can read or change its content. It is
@@ -82,7 +82,7 @@ export class KnownPeer implements PeerInfo {
     return this.#verified.refused;
   }
 
-  /** True when this side refuses the peer only because it lacks the means to check the peer. */
+  /** This is true when this side refuses the peer only because it lacks the means to check the peer. */
   get unchecked(): boolean {
     return this.#verified.unchecked === true;
   }

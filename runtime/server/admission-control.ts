@@ -21,7 +21,7 @@ export class AdmissionControl {
   calls = 0;
   /** Deadline of the request that was admitted last, or 0 when that request has no deadline. */
   deadlineMs = 0;
-  /** True when the server's own time limit has determined `deadlineMs`. */
+  /** This is true when the server's own time limit has determined `deadlineMs`. */
   limited = false;
 
   readonly #context: FabricContext;

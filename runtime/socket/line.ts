@@ -40,7 +40,7 @@ export interface LineUser {
 
 /** The creator of a Line, as the Line sees it. */
 export interface LineOwner {
-  /** True when this end can cancel the stream. Only the client's end can do so. */
+  /** This is true when this end can cancel the stream. Only the client's end can do so. */
   readonly cancels: boolean;
   /** Runs when the socket was destroyed while the connection goes on without it. */
   onOrphaned?(): void;

@@ -88,7 +88,7 @@ export class ClientLink implements ClientSessionListener, ClientStreamsListener 
    * check.
    */
   ownCalls = 0;
-  /** True when the connection was closed before the channel used it. */
+  /** This is true when the connection was closed before the channel used it. */
   unneeded = false;
   #streams: ClientStreams | undefined;
   #stale = false;
